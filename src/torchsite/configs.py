@@ -1,0 +1,92 @@
+"""Frozen configurations that refuse what they do not know.
+
+A configuration is a frozen dataclass of plain values. `from_mapping` reads one from YAML or JSON data;
+an unknown field is an error that names the nearest known one, and a value of the wrong type is an error
+that names the field.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from torchsite.errors import ConfigError, did_you_mean
+
+Config = TypeVar("Config")
+
+
+def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
+    """Build the dataclass `kind` from plain data; unknown fields and wrong types are errors."""
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{kind.__name__}: expected a mapping of fields, got {type(values).__name__}")
+    hints = typing.get_type_hints(kind)
+    for name in values:
+        if name not in hints:
+            raise ConfigError(f"{kind.__name__} has no field {name!r}: {did_you_mean(str(name), hints)}")
+    known = {name: _convert(value, hints[name], f"{kind.__name__}.{name}") for name, value in values.items()}
+    try:
+        return kind(**known)
+    except TypeError as error:
+        raise ConfigError(f"{kind.__name__}: {error}") from error
+
+
+def to_mapping(config: Any) -> dict[str, Any]:
+    """Plain data that `from_mapping` reads back to an equal value."""
+    return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return to_mapping(value)
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _convert(value: Any, hint: Any, where: str) -> Any:
+    """`value` as the annotated type: lists become tuples, whole floats stay exact, nothing is guessed."""
+    origin = typing.get_origin(hint)
+    if dataclasses.is_dataclass(hint):
+        return value if isinstance(value, hint) else from_mapping(typing.cast(type, hint), value)
+    if origin in (typing.Union, types.UnionType):
+        return _convert_union(value, typing.get_args(hint), where)
+    if origin is typing.Literal:
+        if value not in typing.get_args(hint):
+            raise ConfigError(f"{where}: expected one of {typing.get_args(hint)}, got {value!r}")
+        return value
+    if origin is tuple:
+        return _convert_tuple(value, typing.get_args(hint), where)
+    if origin is dict or hint is Any:
+        return value
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint is int and isinstance(value, bool):
+        raise ConfigError(f"{where}: expected int, got {value!r}")
+    if not isinstance(value, hint):
+        raise ConfigError(f"{where}: expected {hint.__name__}, got {value!r} ({type(value).__name__})")
+    return value
+
+
+def _convert_union(value: Any, hints: tuple[Any, ...], where: str) -> Any:
+    if value is None and type(None) in hints:
+        return None
+    errors = []
+    for hint in hints:
+        if hint is type(None):
+            continue
+        try:
+            return _convert(value, hint, where)
+        except ConfigError as error:
+            errors.append(str(error))
+    raise ConfigError("; ".join(errors))
+
+
+def _convert_tuple(value: Any, hints: tuple[Any, ...], where: str) -> Any:
+    if not isinstance(value, list | tuple):
+        raise ConfigError(f"{where}: expected a list, got {value!r}")
+    if len(hints) == 2 and hints[1] is Ellipsis:
+        return tuple(_convert(item, hints[0], where) for item in value)
+    if len(value) != len(hints):
+        raise ConfigError(f"{where}: expected {len(hints)} values, got {len(value)}: {value!r}")
+    return tuple(_convert(item, hint, where) for item, hint in zip(value, hints, strict=True))

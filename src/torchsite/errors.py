@@ -1,0 +1,44 @@
+"""Errors that say what was expected, what came, and what to do.
+
+Every error that torchsite raises on purpose is a `TorchsiteError`; the subclasses also derive from the
+built-in error a Python programmer would expect, so `except ValueError` keeps working.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class TorchsiteError(Exception):
+    """Any error raised on purpose by torchsite."""
+
+
+class ShapeError(TorchsiteError, ValueError):
+    """A tensor has a shape, dtype or content that the operation cannot take."""
+
+
+class ConfigError(TorchsiteError, ValueError):
+    """A configuration has an unknown field or a value out of range."""
+
+
+class DataError(TorchsiteError):
+    """A data set is missing, damaged or unusable."""
+
+
+class WeightsError(TorchsiteError):
+    """A weights folder is missing, damaged or does not fit the model it claims to be."""
+
+
+class NotApplicableError(TorchsiteError):
+    """A method has no meaning for this model; the message names the module that stands in the way."""
+
+
+class TrainingError(TorchsiteError):
+    """Training stopped because going on would have been pointless: divergence or collapse."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The tail of an "unknown name" message: the nearest known name, then all of them."""
+    names = sorted(known)
+    near = get_close_matches(word, names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{hint}known: {', '.join(names)}"

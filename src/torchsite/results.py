@@ -1,0 +1,88 @@
+"""A result is a JSON file: values, configuration, seed, versions, machine, time.
+
+Every table and figure is drawn from such a file, never from numbers in memory, so that what is shown can
+be traced to what was run. Files are written to a neighbour first and renamed, so a reader never sees half.
+"""
+
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from torchsite.errors import DataError
+from torchsite.version import __version__
+
+PACKAGES = ("torch", "numpy", "lightning", "torchmetrics", "captum")
+
+
+def versions() -> dict[str, str]:
+    """The versions that a result depends on."""
+    found = {"torchsite": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """What it ran on, as far as timings depend on it."""
+    return {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one experiment found, and everything needed to find it again."""
+
+    name: str
+    values: Mapping[str, Any]
+    config: Mapping[str, Any]
+    seed: int
+    seconds: float
+    versions: Mapping[str, str] = field(default_factory=versions)
+    machine: Mapping[str, Any] = field(default_factory=machine)
+    time: str = field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+
+    def save(self, path: Path | str) -> Path:
+        """Write the result atomically."""
+        text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
+        return write_atomically(Path(path), text.encode())
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Result":
+        """Read a result file; a damaged one is an error that names it."""
+        try:
+            return cls(**json.loads(Path(path).read_text()))
+        except FileNotFoundError:
+            raise DataError(f"no result file at {path}: run the experiment that writes it first") from None
+        except (json.JSONDecodeError, TypeError, UnicodeDecodeError) as error:
+            raise DataError(
+                f"{path} is not a torchsite result file ({error}): delete it and run again"
+            ) from error
+
+
+def write_atomically(path: Path, content: bytes | Callable[[Path], None]) -> Path:
+    """Write bytes (or let a function write a file) beside `path`, then rename: all or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        if callable(content):
+            content(temporary)
+        else:
+            temporary.write_bytes(content)
+        temporary.chmod(0o644)
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path

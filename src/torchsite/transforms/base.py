@@ -1,0 +1,143 @@
+"""What a transform is: an immutable value that says, for each point of the result, where to look.
+
+A transform T moves pictures: (T x)(p) = x(T⁻¹ p). It is stored as its *lookup*, the map p ↦ T⁻¹ p, because
+that is what resampling needs; composing transforms composes lookups, so a chain is resampled only once.
+
+Coordinates are centred and isotropic: the shorter side of the picture spans [-1, 1], whatever its
+resolution. Hence the same T moves an image, its feature maps and its heatmaps alike, and a rotation is
+rigid on pictures that are not square. (x points right, y points down, as in `grid_sample`.)
+"""
+
+import abc
+from typing import TypeVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from torchsite.errors import ShapeError
+from torchsite.shapes import Maps, Masks, Points, Size
+
+MASK_TOLERANCE = 1e-3
+AnyMaps = TypeVar("AnyMaps", bound=Tensor)
+
+
+class Transform(abc.ABC):
+    """A batch of invertible transformations of the plane, one per picture."""
+
+    @abc.abstractmethod
+    def __len__(self) -> int: ...
+
+    @abc.abstractmethod
+    def __getitem__(self, index: "int | slice | Tensor") -> "Transform":
+        """The transforms of some pictures of the batch; an int gives a batch of one."""
+
+    @abc.abstractmethod
+    def inverse(self) -> "Transform":
+        """The transform that undoes this one."""
+
+    @abc.abstractmethod
+    def to(self, device: torch.device | str) -> "Transform":
+        """The same transform with its parameters on another device."""
+
+    @abc.abstractmethod
+    def lookup(self, points: Points) -> Points:
+        """Where in the source each point of the result comes from: p ↦ T⁻¹ p."""
+
+    @abc.abstractmethod
+    def affine_part(self) -> "Float[Tensor, 'batch 3 3']":
+        """The forward matrix of the affine part; the identity for a pure distortion."""
+
+    @property
+    @abc.abstractmethod
+    def device(self) -> torch.device:
+        """Where the parameters live."""
+
+    def __matmul__(self, first: "Transform") -> "Transform":
+        """`T @ U`: first U, then T, in one resampling."""
+        check_lengths(self, first)
+        return Composition(self, first)
+
+    def __call__(self, maps: Maps) -> Maps:
+        """Move maps of any resolution and any number of channel axes; outside the frame is 0."""
+        self._check(maps)
+        flat = maps.reshape(len(maps), -1, *maps.shape[-2:]) if maps.ndim != 4 else maps
+        grid = self._grid(maps.shape[-2:]).to(maps.dtype)
+        moved = F.grid_sample(flat, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+        return moved.reshape(maps.shape)
+
+    def mask(self, size: Size) -> Masks:
+        """m = 1 where the result shows the picture, 0 where it shows padding: T(1) > 1 - 1e-3."""
+        ones = torch.ones(len(self), 1, *size, device=self.device)
+        return (self(ones) > 1 - MASK_TOLERANCE).squeeze(1)
+
+    def _grid(self, size: Size) -> Points:
+        """The lookup in the coordinates of `grid_sample`, where both sides span [-1, 1]."""
+        extent = half_sides(size).to(self.device)
+        points = pixel_centres(size).to(self.device).expand(len(self), *size, 2)
+        return self.lookup(points) / extent
+
+    def _check(self, maps: Maps) -> None:
+        if maps.ndim < 3 or len(maps) != len(self):
+            raise ShapeError(
+                f"a transform of {len(self)} pictures takes maps of shape ({len(self)}, …, rows, cols), "
+                f"got {tuple(maps.shape)}: sample one transform per picture"
+            )
+        if not maps.is_floating_point():
+            raise ShapeError(
+                f"transforms move floating-point maps, got {maps.dtype}: convert with `.float() / 255`"
+            )
+
+
+class Composition(Transform):
+    """`outer @ inner` where no closed form exists: the two lookups in turn."""
+
+    def __init__(self, outer: Transform, inner: Transform) -> None:
+        self.outer, self.inner = outer, inner
+
+    def __len__(self) -> int:
+        return len(self.outer)
+
+    def __getitem__(self, index: "int | slice | Tensor") -> Transform:
+        return Composition(self.outer[index], self.inner[index])
+
+    def inverse(self) -> Transform:
+        """(T U)⁻¹ = U⁻¹ T⁻¹."""
+        return Composition(self.inner.inverse(), self.outer.inverse())
+
+    def to(self, device: torch.device | str) -> Transform:
+        """The same composition on another device."""
+        return Composition(self.outer.to(device), self.inner.to(device))
+
+    def lookup(self, points: Points) -> Points:
+        """(T U)⁻¹ p = U⁻¹ (T⁻¹ p)."""
+        return self.inner.lookup(self.outer.lookup(points))
+
+    def affine_part(self) -> "Float[Tensor, 'batch 3 3']":
+        """The product of the affine parts."""
+        return self.outer.affine_part() @ self.inner.affine_part()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters live."""
+        return self.outer.device
+
+
+def check_lengths(first: Transform, second: Transform) -> None:
+    """Transforms of different batches cannot be combined."""
+    if len(first) != len(second):
+        raise ShapeError(f"transforms of {len(first)} and of {len(second)} pictures cannot be composed")
+
+
+def half_sides(size: Size) -> Tensor:
+    """Half the width and half the height of a picture, the shorter side being 2."""
+    rows, cols = size
+    return torch.tensor([cols, rows], dtype=torch.float64) / min(rows, cols)
+
+
+def pixel_centres(size: Size) -> Points:
+    """The centre of every pixel: (1, rows, cols, 2), in the coordinates of the lookup."""
+    axes = [(2 * torch.arange(n, dtype=torch.float64) + 1) / n - 1 for n in size]
+    y, x = torch.meshgrid(*axes, indexing="ij")
+    return (torch.stack([x, y], dim=-1) * half_sides(size)).unsqueeze(0)

@@ -1,0 +1,90 @@
+"""A family of transforms: the distribution β ~ B from which training and measures draw.
+
+The defaults are the ranges behind the paper's results: rotations uniform in [-90°, 90°] and shifts uniform
+in ±25 % of the side (the text says ±h/2; the authors' code draws ±0.5 in normalised coordinates, which is
+±h/4). Scale, shear, reflection and smooth distortion go beyond the paper.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from torchsite.configs import from_mapping, to_mapping
+from torchsite.errors import ConfigError
+from torchsite.randomness import Rng, uniform
+from torchsite.transforms.affine import AffineTransform
+from torchsite.transforms.base import Transform
+from torchsite.transforms.smooth import MAX_AMPLITUDE, SmoothTransform
+
+
+@dataclass(frozen=True)
+class TransformFamily:
+    """Ranges to sample from; a transform scales, shears, mirrors, distorts, turns, then shifts."""
+
+    max_rotation: float = 90.0
+    max_shift: float = 0.25
+    scale: tuple[float, float] = (1.0, 1.0)
+    max_shear: float = 0.0
+    reflect: bool = False
+    distortion: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", tuple(self.scale))
+        limits = {"max_rotation": (0, 180), "max_shift": (0, 1), "max_shear": (0, 80)}
+        for name, (low, high) in limits.items():
+            _check_range(name, getattr(self, name), low, high)
+        _check_range("distortion", self.distortion, 0, MAX_AMPLITUDE)
+        if len(self.scale) != 2 or not 0 < self.scale[0] <= self.scale[1]:
+            raise ConfigError(f"scale: expected (low, high) with 0 < low ≤ high, got {self.scale}")
+
+    @classmethod
+    def none(cls) -> "TransformFamily":
+        """The family with one member, the identity: pictures as they are."""
+        return cls(max_rotation=0.0, max_shift=0.0)
+
+    def sample(self, n: int, *, rng: Rng) -> Transform:
+        """Draw `n` transforms; the same seed gives the same transforms on any device."""
+        turn = AffineTransform.rotation(uniform(-self.max_rotation, self.max_rotation, n, rng))
+        shift = AffineTransform.shift(
+            uniform(-self.max_shift, self.max_shift, n, rng), uniform(-self.max_shift, self.max_shift, n, rng)
+        )
+        log_low, log_high = (torch.tensor(self.scale, dtype=torch.float64).log()).tolist()
+        grow = AffineTransform.scale(uniform(log_low, log_high, n, rng).exp())
+        shear = AffineTransform.shear(uniform(-self.max_shear, self.max_shear, n, rng))
+        mirror = AffineTransform.reflection(self.reflect & (torch.rand(n, generator=rng) < 0.5))
+        shape = mirror @ shear @ grow
+        if self.distortion > 0:
+            shape = SmoothTransform.sample(n, uniform(0, self.distortion, n, rng), rng) @ shape
+        return shift @ turn @ shape
+
+    def to_json(self) -> str:
+        """The ranges as JSON; `from_json` gives an equal family back."""
+        return json.dumps(to_mapping(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "TransformFamily":
+        """Read a family; unknown fields are errors."""
+        return from_mapping(cls, json.loads(text))
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> "TransformFamily":
+        """Read a family from plain data; unknown fields are errors."""
+        return from_mapping(cls, values)
+
+    def __str__(self) -> str:
+        """The ranges in words, for reports: every result states its range."""
+        parts = [f"±{self.max_rotation:g}°", f"±{100 * self.max_shift:g} % shift"]
+        if self.scale != (1.0, 1.0):
+            parts.append(f"scale {self.scale[0]:g}–{self.scale[1]:g}")
+        parts += [f"shear ±{self.max_shear:g}°"] if self.max_shear else []
+        parts += ["mirrored"] if self.reflect else []
+        parts += [f"distortion {self.distortion:g}"] if self.distortion else []
+        return ", ".join(parts)
+
+
+def _check_range(name: str, value: float, low: float, high: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise ConfigError(f"{name}: expected a number between {low} and {high}, got {value!r}")
