@@ -47,8 +47,8 @@ def _plain(value: Any) -> Any:
 def _convert(value: Any, hint: Any, where: str) -> Any:
     """`value` as the annotated type: lists become tuples, whole floats stay exact, nothing is guessed."""
     origin = typing.get_origin(hint)
-    if dataclasses.is_dataclass(hint):
-        return value if isinstance(value, hint) else from_mapping(typing.cast(type, hint), value)
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return value if isinstance(value, hint) else from_mapping(hint, value)
     if origin in (typing.Union, types.UnionType):
         return _convert_union(value, typing.get_args(hint), where)
     if origin is typing.Literal:

@@ -5,7 +5,6 @@ counter-clockwise as seen; shifts are fractions of the shorter side, to the righ
 """
 
 from dataclasses import dataclass
-from typing import Union
 
 import torch
 from jaxtyping import Float
@@ -15,7 +14,7 @@ from torchsite.errors import ShapeError
 from torchsite.shapes import Points
 from torchsite.transforms.base import Transform, check_lengths
 
-Values = Union[float, Float[Tensor, " batch"]]
+Values = float | Float[Tensor, " batch"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +44,7 @@ class AffineTransform(Transform):
     @classmethod
     def shift(cls, right: Values, down: Values) -> "AffineTransform":
         """Move by fractions of the shorter side: 0.5 moves the centre to the edge."""
-        x, y = torch.broadcast_tensors(_batch(right), _batch(down))
-        return cls._from_rows([1, 0, 2 * x], [0, 1, 2 * y])
+        return cls._from_rows([1, 0, 2 * _batch(right)], [0, 1, 2 * _batch(down)])
 
     @classmethod
     def scale(cls, factor: Values) -> "AffineTransform":
@@ -70,8 +68,9 @@ class AffineTransform(Transform):
 
     @classmethod
     def _from_rows(cls, *rows: list[float | Tensor]) -> "AffineTransform":
-        entries = [torch.as_tensor(entry, dtype=torch.float64) for row in (*rows, [0, 0, 1]) for entry in row]
-        return cls(torch.stack(torch.broadcast_tensors(*entries), dim=-1).reshape(-1, 3, 3))
+        entries = [torch.as_tensor(entry, dtype=torch.float64) for row in [*rows, (0, 0, 1)] for entry in row]
+        n = max(entry.numel() for entry in entries)
+        return cls(torch.stack([entry.expand(n) for entry in entries], dim=-1).reshape(-1, 3, 3))
 
     # What every transform can do.
 

@@ -9,7 +9,6 @@ rigid on pictures that are not square. (x points right, y points down, as in `gr
 """
 
 import abc
-from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +19,6 @@ from torchsite.errors import ShapeError
 from torchsite.shapes import Maps, Masks, Points, Size
 
 MASK_TOLERANCE = 1e-3
-AnyMaps = TypeVar("AnyMaps", bound=Tensor)
 
 
 class Transform(abc.ABC):
@@ -63,7 +61,7 @@ class Transform(abc.ABC):
         """Move maps of any resolution and any number of channel axes; outside the frame is 0."""
         self._check(maps)
         flat = maps.reshape(len(maps), -1, *maps.shape[-2:]) if maps.ndim != 4 else maps
-        grid = self._grid(maps.shape[-2:]).to(maps.dtype)
+        grid = self._grid((maps.shape[-2], maps.shape[-1])).to(maps.dtype)
         moved = F.grid_sample(flat, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
         return moved.reshape(maps.shape)
 
