@@ -1,0 +1,119 @@
+"""The catalogue: every data set known by name, as one table of plain values.
+
+Checksums of idx files and batches are those of the content, so a file packed again still matches; those of
+`Remote`s are of the file as its publisher offers it.
+"""
+
+from collections.abc import Mapping
+
+from torchsite.data.cifar import bin_files, py_files, read_bin_folder, read_py_folder
+from torchsite.data.download import Remote
+from torchsite.data.idx import idx_files, read_idx_folder
+from torchsite.data.layout import Entry, Layout
+
+DIGITS = tuple("0123456789")
+CLOTHES = (
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+)
+THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+MNIST_MIRRORS = (
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+)
+FASHION_MIRRORS = (
+    "https://storage.googleapis.com/tensorflow/tf-keras-datasets/",
+    "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
+)
+TORONTO = ("https://www.cs.toronto.edu/~kriz/",)
+ZURICH = ("https://data.vision.ee.ethz.ch/cvl/",)
+
+MNIST_CONTENT = {
+    "train-images-idx3-ubyte": "sha256:ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels-idx1-ubyte": "sha256:65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images-idx3-ubyte": "sha256:0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels-idx1-ubyte": "sha256:ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
+FASHION_CONTENT = {
+    "train-images-idx3-ubyte": "sha256:c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+    "train-labels-idx1-ubyte": "sha256:bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+    "t10k-images-idx3-ubyte": "sha256:5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+    "t10k-labels-idx1-ubyte": "sha256:0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+}
+CIFAR_BIN = {
+    "data_batch_1.bin": "sha256:cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+    "data_batch_2.bin": "sha256:a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+    "data_batch_3.bin": "sha256:bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+    "data_batch_4.bin": "sha256:014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+    "data_batch_5.bin": "sha256:755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+    "test_batch.bin": "sha256:8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+}
+CIFAR_PY = {
+    "data_batch_1": "md5:c99cafc152244af753f735de768cd75f",
+    "data_batch_2": "md5:d4bba439e000b95fd0a9bffe97cbabec",
+    "data_batch_3": "md5:54ebc095f3ab1f0389bbae665268c751",
+    "data_batch_4": "md5:634d18415352ddfa80567beed471001a",
+    "data_batch_5": "md5:482c414d41f54cd18b22e5b47cb7c3cb",
+    "test_batch": "md5:40351d587109b95175f43aff81a1287e",
+}
+
+CATALOGUE: Mapping[str, Entry] = {
+    "mnist_sample": Entry("6,000 digits of MNIST, embedded in torchsite", DIGITS, "embedded in torchsite"),
+    "mnist": Entry(
+        title="MNIST, 28×28 handwritten digits",
+        classes=DIGITS,
+        home="http://yann.lecun.com/exdb/mnist/",
+        layouts=(
+            Layout(
+                ("mnist", "MNIST/raw", "MNIST", "mnist/raw", "."), idx_files, read_idx_folder, MNIST_CONTENT
+            ),
+        ),
+        remotes=(
+            Remote("train-images-idx3-ubyte.gz", "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873", MNIST_MIRRORS),
+            Remote("train-labels-idx1-ubyte.gz", "md5:d53e105ee54ea40749a09fcbcd1e9432", MNIST_MIRRORS),
+            Remote("t10k-images-idx3-ubyte.gz", "md5:9fb629c4189551a2d022fa330f9573f3", MNIST_MIRRORS),
+            Remote("t10k-labels-idx1-ubyte.gz", "md5:ec29112dd5afa0611ce80d1b7f02629c", MNIST_MIRRORS),
+        ),
+    ),
+    "fashion_mnist": Entry(
+        title="Fashion-MNIST, 28×28 clothes",
+        classes=CLOTHES,
+        home="https://github.com/zalandoresearch/fashion-mnist",
+        layouts=(
+            Layout(
+                ("fashion_mnist", "fashion-mnist", "FashionMNIST/raw", "FashionMNIST", "."),
+                idx_files,
+                read_idx_folder,
+                FASHION_CONTENT,
+            ),
+        ),
+        remotes=(
+            Remote("train-images-idx3-ubyte.gz", "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d", FASHION_MIRRORS),
+            Remote("train-labels-idx1-ubyte.gz", "md5:25c81989df183df01b3e8a0aad5dffbe", FASHION_MIRRORS),
+            Remote("t10k-images-idx3-ubyte.gz", "md5:bef4ecab320f06d8554ea6380940ec79", FASHION_MIRRORS),
+            Remote("t10k-labels-idx1-ubyte.gz", "md5:bb300cfdad3c16e7a12a480ee83cd310", FASHION_MIRRORS),
+        ),
+    ),
+    "cifar10": Entry(
+        title="CIFAR-10, 32×32 photographs of things",
+        classes=THINGS,
+        home="https://www.cs.toronto.edu/~kriz/cifar.html",
+        layouts=(
+            Layout(
+                ("cifar-10-batches-bin", "cifar10/cifar-10-batches-bin", "."),
+                bin_files,
+                read_bin_folder,
+                CIFAR_BIN,
+            ),
+            Layout(
+                ("cifar-10-batches-py", "cifar10/cifar-10-batches-py", "."),
+                py_files,
+                read_py_folder,
+                CIFAR_PY,
+            ),
+        ),
+        archives=("cifar-10-binary.tar.gz", "cifar-10-python.tar.gz"),
+        remotes=(Remote("cifar-10-binary.tar.gz", "md5:c32a1d4ab5d03f1284b67883e8d87530", TORONTO),),
+    ),
+}

@@ -1,0 +1,137 @@
+"""A data set is a small value: whole tensors of pixels and labels, and the names of the classes.
+
+Batches are index look-ups on these tensors, so one process keeps a model busy without workers. Pixels stay
+uint8 until a batch of them is used; models take float images in [0, 1] and normalise by themselves.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from torchsite.errors import ConfigError, DataError, ShapeError
+from torchsite.randomness import Rng
+from torchsite.shapes import Images, Labels, Pixels
+
+Index = int | slice | Tensor | Sequence[int] | np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Labelled pictures of one size; an index, a slice or an index array selects a smaller `Dataset`."""
+
+    images: Pixels
+    labels: Labels
+    classes: tuple[str, ...]
+    name: str = "unnamed"
+    split: str = ""
+    skipped: int = 0
+
+    def __post_init__(self) -> None:
+        _check_tensors(self.images, self.labels)
+        lowest, highest = (int(end) for end in self.labels.aminmax()) if len(self.labels) else (0, 0)
+        if lowest < 0 or highest >= max(1, len(self.classes)):
+            raise DataError(
+                f"{self.name}: expected labels from 0 to {len(self.classes) - 1} for its classes, "
+                f"got {lowest} to {highest}: check the label file"
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: Index) -> "Dataset":
+        rows = _as_rows(index, len(self))
+        return replace(self, images=self.images[rows], labels=self.labels[rows])
+
+    def __iter__(self) -> Iterator["Dataset"]:
+        return (self[row] for row in range(len(self)))
+
+    def __repr__(self) -> str:
+        return (
+            f"Dataset({self.title}, {len(self):,} images of {self.shape_text}, {len(self.classes)} classes)"
+        )
+
+    @property
+    def title(self) -> str:
+        """The name and the split in one word, as tables and logs print them."""
+        return f"{self.name}/{self.split}" if self.split else self.name
+
+    @property
+    def shape_text(self) -> str:
+        """Channels × height × width, for people."""
+        return "×".join(str(side) for side in self.images.shape[1:])
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many pictures each class has."""
+        return tuple(torch.bincount(self.labels, minlength=len(self.classes)).tolist())
+
+    def summary(self) -> str:
+        """What is in here, in a few lines for people."""
+        width = max((len(name) for name in self.classes), default=0)
+        rows = [f"  {name:<{width}}  {n:>7,}" for name, n in zip(self.classes, self.counts, strict=True)]
+        skipped = f", {self.skipped} unreadable skipped" if self.skipped else ""
+        megabytes = self.images.numel() / 1e6
+        head = (
+            f"{self.title}: {len(self):,} images of {self.shape_text} (uint8, {megabytes:,.1f} MB){skipped}"
+        )
+        return "\n".join([head, f"{len(self.classes)} classes:", *rows])
+
+
+def to_float(pixels: Pixels) -> Images:
+    """uint8 pixels as the float images in [0, 1] that models take."""
+    if pixels.dtype != torch.uint8:
+        raise ShapeError(f"expected uint8 pixels, got {pixels.dtype}: float images need no conversion")
+    return pixels.float().div_(255)
+
+
+def batches(
+    dataset: Dataset,
+    batch_size: int,
+    *,
+    rng: Rng | None = None,
+    drop_last: bool = False,
+    device: torch.device | str | None = None,
+) -> Iterator[tuple[Images, Labels]]:
+    """Float images in [0, 1] and their labels, batch by batch; in random order if `rng` is given."""
+    if batch_size < 1:
+        raise ConfigError(f"batch_size: expected at least 1, got {batch_size}")
+    n = len(dataset)
+    order = torch.arange(n) if rng is None else torch.randperm(n, generator=rng)
+    starts = range(0, n - n % batch_size if drop_last else n, batch_size)
+    return (_batch(dataset, order[start : start + batch_size], device) for start in starts)
+
+
+def _batch(dataset: Dataset, rows: Tensor, device: torch.device | str | None) -> tuple[Images, Labels]:
+    return to_float(dataset.images[rows].to(device)), dataset.labels[rows].to(device)
+
+
+def _check_tensors(images: Tensor, labels: Tensor) -> None:
+    if images.dtype != torch.uint8 or images.ndim != 4:
+        raise ShapeError(
+            f"images: expected uint8 of batch × channels × height × width, "
+            f"got {images.dtype} of {tuple(images.shape)}"
+        )
+    if labels.dtype != torch.int64 or labels.shape != images.shape[:1]:
+        raise ShapeError(
+            f"labels: expected int64 of shape ({len(images)},), one for each image, "
+            f"got {labels.dtype} of {tuple(labels.shape)}"
+        )
+
+
+def _as_rows(index: Index, n: int) -> slice | Tensor:
+    """What selects rows and keeps the batch axis."""
+    if isinstance(index, slice):
+        if index.step is None or index.step > 0:
+            return index
+        return torch.arange(n)[list(range(*index.indices(n)))]
+    rows = torch.as_tensor(index)
+    if rows.numel() == 0 and rows.dtype != torch.bool:
+        rows = rows.long()
+    if rows.ndim > 1 or rows.is_floating_point():
+        raise ShapeError(
+            f"index: expected whole numbers or a mask, one axis, got {rows.dtype} of {tuple(rows.shape)}"
+        )
+    return rows.reshape(-1) if rows.ndim == 0 else rows

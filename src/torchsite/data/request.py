@@ -1,0 +1,43 @@
+"""What one call of `load_dataset` asks for, checked once and passed on as a value."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchsite.errors import ConfigError, did_you_mean
+
+SPLITS = {"train": "train", "test": "test", "val": "test", "valid": "test", "validation": "test"}
+DEFAULT_SIZE = 128
+
+
+@dataclass(frozen=True)
+class Request:
+    """A data set by name or folder, its split, and how to come by it."""
+
+    name: str
+    split: str = "train"
+    data_dir: Path | None = None
+    size: int | None = None
+    download: bool = True
+    seed: int = 0
+    holdout: float = 0.2
+    progress: bool = True
+    skip_unreadable: bool = False
+    verify: bool = False
+
+    def __post_init__(self) -> None:
+        if self.split not in SPLITS:
+            raise ConfigError(f"unknown split {self.split!r}: {did_you_mean(self.split, SPLITS)}")
+        if self.size is not None and not 1 <= self.size <= 4096:
+            raise ConfigError(f"size: expected 1 to 4096 pixels or None, got {self.size}")
+        if not 0 < self.holdout < 1:
+            raise ConfigError(f"holdout: expected a share between 0 and 1, got {self.holdout}")
+
+    @property
+    def half(self) -> str:
+        """`train` or `test`: published sets have no third split, so validation means their test split."""
+        return SPLITS[self.split]
+
+    @property
+    def picture_size(self) -> int:
+        """The working size of sets that are decoded from pictures of any size."""
+        return DEFAULT_SIZE if self.size is None else self.size
