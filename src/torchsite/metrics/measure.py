@@ -1,0 +1,159 @@
+"""What every measure shares: `_update(batch) → statistics`, sums of them, `_compute(sums) → result`.
+
+A measure is a torchmetrics `Metric` with one state of sums: row 0 the sum over all images, the other rows the
+same sum over the bootstrap's resamples. The two functions that differ between measures are pure: `_update`
+turns a batch into per-image statistics, `_compute` turns sums into the result, for all rows at once.
+"""
+
+import abc
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, distributed, nn
+from torchmetrics import Metric
+
+from torchsite.errors import ShapeError
+from torchsite.metrics.estimate import N_RESAMPLES, resample_weights
+from torchsite.metrics.explainer import Explainer, as_explainer
+from torchsite.metrics.poses import Poses
+from torchsite.shapes import Heatmaps, Images, Labels
+from torchsite.transforms import Transform
+
+Statistics = Float[Tensor, "batch *statistics"]
+Sums = Float[Tensor, "resamples *statistics"]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What a measure looks at: pictures, true classes, classes to explain, indices, regions."""
+
+    images: Images
+    labels: Labels
+    classes: Labels
+    indices: Int64[Tensor, " batch"]
+    regions: Heatmaps | None = None
+
+    def __post_init__(self) -> None:
+        if self.images.ndim != 4 or not self.images.is_floating_point():
+            raise ShapeError(
+                f"expected float images in [0, 1] of shape (batch, channels, height, width), "
+                f"got {self.images.dtype} of shape {tuple(self.images.shape)}"
+            )
+        for name in ("labels", "classes", "indices"):
+            self._check_integers(name, getattr(self, name))
+        size = (len(self.images), *self.images.shape[-2:])
+        if self.regions is not None and tuple(self.regions.shape) != size:
+            raise ShapeError(f"regions: expected shape {size}, got {tuple(self.regions.shape)}")
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width."""
+        return (self.images.shape[-2], self.images.shape[-1])
+
+    def _check_integers(self, name: str, values: Tensor) -> None:
+        if values.dtype != torch.int64 or tuple(values.shape) != (len(self.images),):
+            raise ShapeError(
+                f"{name}: expected int64 of shape ({len(self.images)},), "
+                f"got {values.dtype} of shape {tuple(values.shape)}"
+            )
+
+
+class Measure(Metric):
+    """The base of all measures: holds sums, hands batches to `_update` and sums to `_compute`."""
+
+    higher_is_better: bool | None = True
+    is_differentiable = False
+    full_state_update = False
+
+    of_model: ClassVar[bool] = False
+    needs: ClassVar[str | None] = None
+    headline: ClassVar[tuple[str, ...]] = ()
+
+    sums: Tensor
+    n_seen: Tensor
+
+    def __init__(
+        self,
+        explain: Any,
+        model: nn.Module | None = None,
+        *,
+        poses: Poses | None = None,
+        n_resamples: int = N_RESAMPLES,
+        **torchmetrics_options: Any,
+    ) -> None:
+        super().__init__(**torchmetrics_options)
+        self._borrowed = (as_explainer(explain, model),)  # a tuple, lest the model become part of the state
+        self.poses = Poses() if poses is None else poses
+        self.n_resamples = n_resamples
+        self.add_state("n_seen", torch.tensor(0), dist_reduce_fx="sum")
+
+    @property
+    def explainer(self) -> Explainer:
+        """What is measured."""
+        return self._borrowed[0]
+
+    def update(
+        self,
+        images: Images,
+        labels: Labels,
+        classes: Labels | None = None,
+        indices: Int64[Tensor, " batch"] | None = None,
+        regions: Heatmaps | None = None,
+    ) -> None:
+        """Add a batch. `classes` are those to explain (default: the labels), `indices` the pictures' numbers
+        in the data set (default: counted on from 0), on which transforms and resamples depend."""
+        indices = self._next_indices(len(images)) if indices is None else indices
+        batch = Batch(images, labels, labels if classes is None else classes, indices.cpu(), regions)
+        statistics = self._update(batch).to(self.sums)
+        weights = resample_weights(batch.indices, self.n_resamples, self.poses.seed).to(self.sums)
+        self.sums += (weights @ statistics.flatten(1)).reshape(self.sums.shape)
+        self.n_seen += len(images)
+
+    def forward(self, images: Images, labels: Labels, *args: Any, **options: Any) -> Any:
+        """Add a batch and return the result on this batch alone."""
+        if len(args) < 2 and options.get("indices") is None:
+            options["indices"] = self._next_indices(len(images))
+        return super().forward(images, labels, *args, **options)
+
+    def compute(self) -> Any:
+        """The result over everything seen, with intervals."""
+        return self._compute(self.sums)
+
+    @abc.abstractmethod
+    def _update(self, batch: Batch) -> Statistics:
+        """The statistics of each image of a batch: what is summed."""
+
+    @abc.abstractmethod
+    def _compute(self, sums: Sums) -> Any:
+        """The result, from sums over all images (row 0) and over resamples."""
+
+    def _add_sums(self, *shape: int) -> None:
+        """Declare how many statistics an image has."""
+        zeros = torch.zeros(1 + self.n_resamples, *shape, dtype=torch.float64)
+        self.add_state("sums", zeros, dist_reduce_fx="sum")
+
+    def _transforms(self, batch: Batch) -> list[Transform]:
+        """The poses of each image of the batch."""
+        return [self.poses.of(batch.indices, k).to(batch.images.device) for k in range(self.poses.n)]
+
+    def _next_indices(self, n: int) -> Int64[Tensor, " batch"]:
+        if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
+            raise ShapeError(
+                "in a distributed run a process cannot count the pictures of the others: pass `indices`, "
+                "the numbers of the pictures in the data set"
+            )
+        return int(self.n_seen) + torch.arange(n)
+
+
+def one_hot(values: Int64[Tensor, " batch"], n: int) -> Float[Tensor, "batch n"]:
+    """A row of zeros with a one; values outside 0 … n-1 are errors."""
+    if len(values) and not (int(values.min()) >= 0 and int(values.max()) < n):
+        raise ShapeError(
+            f"expected classes from 0 to {n - 1}, got {int(values.min())} to {int(values.max())}"
+        )
+    return torch.nn.functional.one_hot(values, n).double()
