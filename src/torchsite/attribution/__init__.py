@@ -1,0 +1,50 @@
+"""Post-hoc attribution: which pixels made the model say so, by every common method, behind one contract.
+
+    heatmaps = METHODS["grad_cam"](model, layer="layer4")(images, classes)      (batch, rows, cols)
+
+Theory, formula and citation of each method stand in its module.
+"""
+
+from collections.abc import Mapping
+
+from torchsite.attribution.contract import Attribution, LayerAttribution
+from torchsite.attribution.grad_cam import GradCAM
+from torchsite.attribution.gradient import Gradient
+from torchsite.attribution.integrated_gradients import IntegratedGradients
+from torchsite.attribution.lending import lent
+from torchsite.attribution.linear_approximation import LinearApproximation
+from torchsite.attribution.occlusion import Occlusion
+from torchsite.attribution.random_map import RandomMap
+from torchsite.attribution.rectifiers import DeConvNet, GuidedBackprop
+from torchsite.attribution.self_explanation import SelfExplanation
+from torchsite.attribution.smooth_grad import SmoothGrad
+
+METHODS: Mapping[str, type[Attribution]] = {
+    "gradient": Gradient,
+    "guided_backprop": GuidedBackprop,
+    "deconvnet": DeConvNet,
+    "linear_approximation": LinearApproximation,
+    "grad_cam": GradCAM,
+    "integrated_gradients": IntegratedGradients,
+    "smooth_grad": SmoothGrad,
+    "occlusion": Occlusion,
+    "random": RandomMap,
+    "self_explanation": SelfExplanation,
+}
+
+__all__ = [
+    "METHODS",
+    "Attribution",
+    "DeConvNet",
+    "GradCAM",
+    "Gradient",
+    "GuidedBackprop",
+    "IntegratedGradients",
+    "LayerAttribution",
+    "LinearApproximation",
+    "Occlusion",
+    "RandomMap",
+    "SelfExplanation",
+    "SmoothGrad",
+    "lent",
+]

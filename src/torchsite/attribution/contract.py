@@ -1,0 +1,117 @@
+"""The one contract of every method: `method(model)(images, classes) → heatmaps`.
+
+Heatmaps are raw, signed where the method has a sign, of the size of the pictures; one per picture. A method
+is a value: it holds the model and its options, and explaining changes neither. Pictures never affect each
+other: the heatmap of a picture in a batch is its heatmap alone, up to rounding, whatever the `chunk`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from torchsite.attribution.checks import (
+    Target,
+    as_classes,
+    at_least,
+    check_classes,
+    check_heatmaps,
+    check_images,
+    check_logits,
+)
+from torchsite.attribution.layers import Layer, last_spatial_layer, name_of
+from torchsite.attribution.lending import lent
+from torchsite.errors import ConfigError
+from torchsite.randomness import Rng, make_rng
+from torchsite.shapes import Heatmaps, Images, Labels, Logits
+
+Explain = Callable[[Images, Labels], Heatmaps]
+
+
+class Attribution(ABC):
+    """A method bound to a model; `chunk` bounds how many pictures pass through the network at once."""
+
+    def __init__(self, model: nn.Module, *, chunk: int = 128) -> None:
+        if not isinstance(model, nn.Module):
+            raise ConfigError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
+        at_least(1, chunk=chunk)
+        self.model = model
+        self.chunk = chunk
+
+    @property
+    def layer_name(self) -> str | None:
+        """The dotted name of the layer that is explained; None for methods that work on the pictures."""
+        return None
+
+    def __call__(self, images: Images, classes: Labels) -> Heatmaps:
+        """The heatmap of each picture for its class, (batch, rows, cols), at image size."""
+        check_images(images)
+        check_classes(classes, images)
+        if not len(images):
+            return images.new_zeros(0, *images.shape[-2:])
+        with torch.inference_mode(False), torch.enable_grad(), lent(self.model):
+            heatmaps = self._explain(images.detach().clone(), classes.clone())
+        return check_heatmaps(heatmaps.detach(), images)
+
+    def attribute(self, inputs: Images, target: Target) -> Tensor:
+        """Captum's spelling; (batch, 1, rows, cols), which broadcasts over the inputs.
+
+        `target` is one class for all pictures or one per picture. Captum answers in the shape of the inputs;
+        a heatmap has one value per position, so the channel axis is 1 here instead of repeated.
+        """
+        check_images(inputs)
+        return self(inputs, as_classes(target, inputs))[:, None]
+
+    @abstractmethod
+    def _explain(self, images: Images, classes: Labels) -> Heatmaps:
+        """The heatmaps of a checked batch on a lent model."""
+
+    def _in_chunks(self, explain: Explain, images: Images, classes: Labels) -> Heatmaps:
+        parts = zip(images.split(self.chunk), classes.split(self.chunk), strict=True)
+        return torch.cat([explain(*part).detach() for part in parts])
+
+    def _logits(self, classes: Labels) -> Callable[[Images], Logits]:
+        """The model as a function that answers for its output; it may overwrite its input freely."""
+        highest_class = int(classes.max())
+        return lambda images: check_logits(self.model(images.clone()), len(images), highest_class)
+
+
+class LayerAttribution(Attribution):
+    """A method that reads a layer: by module, by dotted name, or the last spatial one when left out."""
+
+    def __init__(self, model: nn.Module, *, layer: Layer | None = None, chunk: int = 128) -> None:
+        super().__init__(model, chunk=chunk)
+        self._layer_name = None if layer is None else name_of(model, layer)
+
+    @property
+    def layer_name(self) -> str | None:
+        """The dotted name of the layer that is explained; when left out, known after the first call."""
+        return self._layer_name
+
+    def _explain(self, images: Images, classes: Labels) -> Heatmaps:
+        if self._layer_name is None:
+            self._layer_name = last_spatial_layer(self.model, images)
+        name = self._layer_name
+        return self._in_chunks(lambda *part: self._explain_layer(name, *part), images, classes)
+
+    @abstractmethod
+    def _explain_layer(self, name: str, images: Images, classes: Labels) -> Heatmaps:
+        """The heatmaps of a chunk, read at the layer of this name."""
+
+
+class Seed:
+    """Where a random method takes its numbers from: a `seed`, the same at every call, or a running `rng`."""
+
+    def __init__(self, seed: int | None, rng: Rng | None, stream: str) -> None:
+        if seed is not None and rng is not None:
+            raise ConfigError(
+                "give either rng or seed, not both: a seed starts afresh at every call, an rng runs on"
+            )
+        self._seed = seed or 0
+        self._rng = rng
+        self._stream = stream
+
+    def rng(self) -> Rng:
+        """The generator for one call."""
+        return make_rng(self._seed, "attribution", self._stream) if self._rng is None else self._rng

@@ -1,0 +1,123 @@
+"""Find a layer by module or dotted name, watch it, and bring its maps to the size of the picture.
+
+A layer is *spatial* when it answers a tensor (batch, depth, rows, cols) of more than one position. When no
+layer is named, the last spatial layer is taken: the one that runs last among those the logits depend on.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TypeGuard
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from torchsite.errors import NotApplicableError, did_you_mean
+from torchsite.shapes import Heatmaps, Images
+
+Layer = nn.Module | str
+
+
+def name_of(model: nn.Module, layer: Layer) -> str:
+    """The dotted name of a layer of the model; a stranger is an error that names the nearest layer."""
+    names: dict[str, nn.Module] = {name: module for name, module in model.named_modules() if name}
+    if isinstance(layer, str):
+        if layer not in names:
+            raise NotApplicableError(f"the model has no layer {layer!r}: {did_you_mean(layer, names)}")
+        return layer
+    for name, module in names.items():
+        if module is layer:
+            return name
+    raise NotApplicableError(f"{type(layer).__name__} is no layer of the model: pass one of its own modules")
+
+
+def is_spatial(output: object, n_images: int) -> TypeGuard[Tensor]:
+    """Whether a module's output is (batch, depth, rows, cols) with more than one position."""
+    return (
+        isinstance(output, Tensor)
+        and output.ndim == 4
+        and output.is_floating_point()
+        and len(output) == n_images
+        and output.shape[-2] * output.shape[-1] > 1
+    )
+
+
+def last_spatial_layer(model: nn.Module, images: Images) -> str:
+    """The name of the last layer with rows and columns on the way to the logits, found by one pass.
+
+    A container that ends with a layer answers the same tensor and runs a moment later, so the outermost of
+    the two is named: `layer4` rather than `layer4.1.relu`.
+    """
+    twins = images[:1].detach().expand(2, -1, -1, -1).clone().requires_grad_()
+    calls: list[tuple[str, object]] = []
+    with _listening(model, calls):
+        logits = model(twins.clone())
+    counts = [name for name, _ in calls]
+    seen = [
+        (name, output)
+        for name, output in calls
+        if is_spatial(output, 2) and counts.count(name) == 1 and output.requires_grad
+    ]
+    if isinstance(logits, Tensor) and seen:
+        slopes = torch.autograd.grad(logits.sum(), [output for _, output in seen], allow_unused=True)
+        seen = [pair for pair, slope in zip(seen, slopes, strict=True) if slope is not None]
+    if not seen:
+        raise NotApplicableError(
+            f"{type(model).__name__} has no spatial layer: no module on the way to its logits answers "
+            "(batch, depth, rows, cols) with more than one position. Use a method that works on the pictures"
+        )
+    return seen[-1][0]
+
+
+@contextmanager
+def _listening(model: nn.Module, calls: list[tuple[str, object]]) -> Iterator[None]:
+    """Write down every named module's output, in the order of completion."""
+
+    def note(name: str, module: nn.Module, inputs: object, output: object) -> object:
+        calls.append((name, output))
+        # The model goes on with a copy, so that an in-place operation further on spares what was noted.
+        return output.clone() if is_spatial(output, 2) else output
+
+    handles = [
+        module.register_forward_hook(partial(note, name)) for name, module in model.named_modules() if name
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def watched(model: nn.Module, name: str) -> Iterator[nn.Module]:
+    """The layer, under guard: an output that is not spatial, a second run or no run at all is an error."""
+    runs = 0
+
+    def guard(_: nn.Module, inputs: tuple[object, ...], output: object) -> None:
+        nonlocal runs
+        runs += 1
+        n_images = len(output) if isinstance(output, Tensor) and output.ndim else 0
+        if runs > 1:
+            raise NotApplicableError(f"layer {name!r} runs more than once in a pass: name one that runs once")
+        if not is_spatial(output, n_images):
+            came = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+            raise NotApplicableError(
+                f"layer {name!r}: expected (batch, depth, rows, cols), got {came}: name another"
+            )
+
+    layer = model.get_submodule(name)
+    handle = layer.register_forward_hook(guard)
+    try:
+        yield layer
+    finally:
+        handle.remove()
+    if not runs:
+        raise NotApplicableError(f"layer {name!r} does not run in a pass of the model: name one that does")
+
+
+def resized(maps: Heatmaps, size: Sequence[int]) -> Heatmaps:
+    """Maps brought to the size of the picture, bilinearly, `align_corners=False`."""
+    if tuple(maps.shape[-2:]) == tuple(size):
+        return maps
+    return F.interpolate(maps[:, None], size=tuple(size), mode="bilinear", align_corners=False)[:, 0]

@@ -1,0 +1,61 @@
+"""A model is lent to a method and given back as it was, whatever happens in between.
+
+While it is lent, the model is in eval mode, no parameter asks for a gradient (so a backward pass only goes
+to the pictures and never touches `.grad`), and no module overwrites its input (an in-place ReLU destroys the
+very activations that most methods read).
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+from torch import nn
+
+
+@contextmanager
+def lent(model: nn.Module) -> Iterator[nn.Module]:
+    """The model, quiet; flags and hooks are restored module by module in `finally`."""
+    modules = list(model.modules())
+    flags = [(module, module.training, getattr(module, "inplace", None)) for module in modules]
+    wanted = [(tensor, tensor.requires_grad) for tensor in chain(model.parameters(), model.buffers())]
+    hooks = [(module, _hooks(module)) for module in modules]
+    try:
+        for module, _, inplace in flags:
+            module.training = False
+            if inplace is True:
+                module.inplace = False  # type: ignore[assignment]
+        for tensor, requires_grad in wanted:
+            if requires_grad:
+                tensor.requires_grad_(False)
+        yield model
+    finally:
+        for tensor, requires_grad in wanted:
+            if requires_grad:
+                tensor.requires_grad_(True)
+        for module, training, inplace in flags:
+            module.training = training
+            if inplace is True:
+                module.inplace = True  # type: ignore[assignment]
+        for module, before in hooks:
+            _restore(module, before)
+
+
+def _hooks(module: nn.Module) -> dict[str, Any]:
+    """A copy of everything on a module that a hook registration can change."""
+    return {
+        name: value.copy() if isinstance(value, OrderedDict) else value
+        for name, value in vars(module).items()
+        if "_hook" in name
+    }
+
+
+def _restore(module: nn.Module, before: dict[str, Any]) -> None:
+    for name, value in before.items():
+        now = vars(module)[name]
+        if isinstance(value, OrderedDict):
+            for key in now.keys() - value.keys():
+                del now[key]
+        elif now is not value:
+            setattr(module, name, value)

@@ -1,0 +1,25 @@
+"""The first-order share of each position of a layer in the logit: activation times gradient.
+
+    heatmap = Σ_c x_c ⊙ g_c,   g = ∂ logit_y / ∂ x at the layer, signed
+
+For a head that is linear from the layer on, the map at the layer sums to the logit less the head's bias.
+
+Kindermans et al.: Investigating the influence of noise and distractors, 2016; TorchRay's `linear_approx`.
+"""
+
+from captum.attr import LayerGradientXActivation
+
+from torchsite.attribution.contract import LayerAttribution
+from torchsite.attribution.layers import resized, watched
+from torchsite.shapes import Heatmaps, Images, Labels
+
+
+class LinearApproximation(LayerAttribution):
+    """Signed contributions at a layer, to first order; Captum's `LayerGradientXActivation`."""
+
+    def _explain_layer(self, name: str, images: Images, classes: Labels) -> Heatmaps:
+        with watched(self.model, name) as layer:
+            products = LayerGradientXActivation(self._logits(classes), layer).attribute(
+                images, target=classes
+            )
+        return resized(products.sum(1), images.shape[-2:])
