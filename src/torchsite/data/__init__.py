@@ -4,8 +4,19 @@
 batches up in the whole tensors.
 """
 
+from torchsite.data.bam import BamDataset
+from torchsite.data.bam_sources import compose_bam, load_bam
 from torchsite.data.catalogue import CATALOGUE
 from torchsite.data.dataset import Dataset, batches, to_float
 from torchsite.data.load import load_dataset
 
-__all__ = ["CATALOGUE", "Dataset", "batches", "load_dataset", "to_float"]
+__all__ = [
+    "CATALOGUE",
+    "BamDataset",
+    "Dataset",
+    "batches",
+    "compose_bam",
+    "load_bam",
+    "load_dataset",
+    "to_float",
+]

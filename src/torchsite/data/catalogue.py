@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from torchsite.data.cifar import bin_files, py_files, read_bin_folder, read_py_folder
 from torchsite.data.download import Remote
+from torchsite.data.food101 import food_files, read_food101
 from torchsite.data.idx import idx_files, read_idx_folder
 from torchsite.data.layout import Entry, Layout
 
@@ -115,5 +116,18 @@ CATALOGUE: Mapping[str, Entry] = {
         ),
         archives=("cifar-10-binary.tar.gz", "cifar-10-python.tar.gz"),
         remotes=(Remote("cifar-10-binary.tar.gz", "md5:c32a1d4ab5d03f1284b67883e8d87530", TORONTO),),
+    ),
+    "food101": Entry(
+        title="Food-101, photographs of 101 dishes",
+        classes=(),
+        home="https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/",
+        layouts=(Layout(("food-101", "food101", "food101/food-101", "."), food_files, read_food101),),
+        archives=("food-101.tar.gz",),
+        remotes=(Remote("food-101.tar.gz", "md5:85eeb15f3717b99a5da872d97d918f87", ZURICH),),
+    ),
+    "bam": Entry(
+        title="objects pasted into scenes, composed",
+        classes=(),
+        home="https://github.com/google-research-datasets/bam",
     ),
 }

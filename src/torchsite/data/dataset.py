@@ -42,7 +42,7 @@ class Dataset:
         return len(self.labels)
 
     def __getitem__(self, index: Index) -> "Dataset":
-        rows = _as_rows(index, len(self))
+        rows = as_rows(index, len(self))
         return replace(self, images=self.images[rows], labels=self.labels[rows])
 
     def __iter__(self) -> Iterator["Dataset"]:
@@ -121,7 +121,7 @@ def _check_tensors(images: Tensor, labels: Tensor) -> None:
         )
 
 
-def _as_rows(index: Index, n: int) -> slice | Tensor:
+def as_rows(index: Index, n: int) -> slice | Tensor:
     """What selects rows and keeps the batch axis."""
     if isinstance(index, slice):
         if index.step is None or index.step > 0:

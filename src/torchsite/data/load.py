@@ -3,13 +3,16 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from torchsite.data.bam_sources import read_bam
 from torchsite.data.catalogue import CATALOGUE
 from torchsite.data.dataset import Dataset
+from torchsite.data.folders import load_folder
+from torchsite.data.places import search_directories
 from torchsite.data.published import load_published
 from torchsite.data.request import Request
 from torchsite.data.resizing import resized
 from torchsite.data.sample import read_sample
-from torchsite.errors import DataError, did_you_mean
+from torchsite.errors import ConfigError, DataError, did_you_mean
 
 
 def load_dataset(
@@ -20,11 +23,21 @@ def load_dataset(
     size: int | None = None,
     download: bool = True,
     seed: int = 0,
+    holdout: float = 0.2,
     progress: bool = True,
     skip_unreadable: bool = False,
     verify: bool = False,
+    labels: str | None = None,
+    objects: str | None = None,
+    per_pair: int | None = None,
 ) -> Dataset:
-    """A data set as one value, from disk if it is there, else from its publisher."""
+    """A data set as one value, from disk if it is there, else from its publisher.
+
+    `size` asks for square pictures of that many pixels (folders: 128 unless told); `seed` and `holdout` split
+    folders without `train/` and `test/`; `verify` checks the files against the published checksums, as
+    downloads always are. For `bam` alone: `labels` ("object" or "scene"), `objects` (the kind of cut-outs)
+    and `per_pair` (pictures of every object in every scene).
+    """
     request = Request(
         name=str(name_or_folder),
         split=split,
@@ -32,20 +45,43 @@ def load_dataset(
         size=size,
         download=download,
         seed=seed,
+        holdout=holdout,
         progress=progress,
         skip_unreadable=skip_unreadable,
         verify=verify,
     )
-    if request.name in CATALOGUE and not isinstance(name_or_folder, Path):
+    by_name = isinstance(name_or_folder, str) and name_or_folder in CATALOGUE
+    if by_name and request.name == "bam":
+        return read_bam(request, objects or "fruit", per_pair).labelled(labels or "object")
+    if any(option is not None for option in (labels, objects, per_pair)):
+        raise ConfigError(
+            f"labels, objects and per_pair are for 'bam' alone: {request.name!r} has none of them"
+        )
+    if by_name:
         return resized(LOADERS.get(request.name, load_published)(request), size)
-    raise DataError(f"unknown data set {request.name!r}: {did_you_mean(request.name, CATALOGUE)}")
+    return load_folder(_folder(request), request)
 
 
 def load_sample(request: Request) -> Dataset:
     """The digits embedded in the package."""
     images, labels = read_sample(request.half)
-    classes = CATALOGUE[request.name].classes
-    return Dataset(images, labels, classes, request.name, request.split)
+    return Dataset(images, labels, CATALOGUE[request.name].classes, request.name, request.split)
 
 
 LOADERS: Mapping[str, Callable[[Request], Dataset]] = {"mnist_sample": load_sample}
+
+
+def _folder(request: Request) -> Path:
+    """The folder of that name, here or in a data directory."""
+    if request.verify:
+        raise ConfigError(f"{request.name} has no published checksums: call without verify=True")
+    places = search_directories(request.data_dir)
+    candidates = [Path(request.name).expanduser(), *(place / request.name for place in places)]
+    found = next((folder for folder in candidates if folder.is_dir()), None)
+    if found is None:
+        looked = ", ".join(str(folder) for folder in candidates)
+        raise DataError(
+            f"unknown data set {request.name!r}: {did_you_mean(request.name, CATALOGUE)}; "
+            f"and no folder of that name: looked for {looked}"
+        )
+    return found

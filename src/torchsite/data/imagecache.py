@@ -1,0 +1,115 @@
+"""Decoded pictures, kept as one memory-mapped file per listing and size.
+
+The cache is written as a whole or not at all: a scratch directory gets its final name in one step. Its key is
+made of the pictures' paths, sizes and times, so a changed folder is decoded again.
+"""
+
+import hashlib
+import json
+import math
+import shutil
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from torchsite.data.archives import whole_directory
+from torchsite.data.dataset import Dataset
+from torchsite.data.decoding import decode_all
+from torchsite.data.pictures import decode
+from torchsite.data.places import cache_directory
+from torchsite.data.request import Request
+from torchsite.errors import DataError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Picture files below a root, each with its label."""
+
+    name: str
+    root: Path
+    files: tuple[str, ...]
+    labels: tuple[int, ...]
+    classes: tuple[str, ...]
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files as full paths."""
+        return tuple(self.root / file for file in self.files)
+
+
+def load_pictures(listing: Listing, request: Request) -> Dataset:
+    """The listed pictures at the working size, decoded the first time and memory-mapped ever after."""
+    size = request.picture_size
+    folder = cache_directory() / "pictures" / f"{listing.name}-{size}-{_key(listing, size)}"
+    opened = _open(folder)
+    if opened is None:
+        shutil.rmtree(folder, ignore_errors=True)
+        with whole_directory(folder) as scratch:
+            _write(scratch, listing, request)
+        opened = _open(folder)
+    if opened is None:
+        raise DataError(f"{folder} was removed or damaged while it was read: call again")
+    pixels, kept = opened
+    if len(kept) < len(listing.files) and not request.skip_unreadable:
+        first = next(row for row in range(len(listing.files)) if row not in set(kept))
+        decode(listing.paths[first], size)  # says what is wrong with it
+    labels = torch.tensor(listing.labels)[kept]
+    _check_classes(listing, labels)
+    skipped = len(listing.files) - len(kept)
+    return Dataset(torch.from_numpy(pixels), labels, listing.classes, listing.name, request.split, skipped)
+
+
+def _key(listing: Listing, size: int) -> str:
+    state = hashlib.sha256(repr((FORMAT, size, str(listing.root.resolve()))).encode())
+    for file, path in zip(listing.files, listing.paths, strict=True):
+        status = path.stat() if path.exists() else None  # a file that is missing is an unreadable one
+        state.update(repr((file, status and (status.st_size, status.st_mtime_ns))).encode())
+    return state.hexdigest()[:16]
+
+
+def _open(folder: Path) -> tuple[np.ndarray, list[int]] | None:
+    """The mapped pixels and which rows of the listing they are; None if there is no whole cache."""
+    try:
+        about = json.loads((folder / "about.json").read_text())
+        shape, kept = tuple(about["shape"]), about["kept"]
+        if (folder / "pixels.bin").stat().st_size != math.prod(shape):
+            return None
+        return np.memmap(folder / "pixels.bin", np.uint8, mode="c", shape=shape), kept
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _write(folder: Path, listing: Listing, request: Request) -> None:
+    size, kept = request.picture_size, []
+    pictures = decode_all(
+        listing.paths,
+        partial(decode, size=size),
+        title=f"decoding {listing.name}",
+        skip=request.skip_unreadable,
+        progress=request.progress,
+    )
+    with (folder / "pixels.bin").open("wb") as out:
+        for row, picture in enumerate(pictures):
+            if picture is not None:
+                out.write(picture.tobytes())
+                kept.append(row)
+    if not kept:
+        raise DataError(
+            f"none of the {len(listing.files)} pictures in {listing.root} can be read: check the files"
+        )
+    about = {"shape": [len(kept), 3, size, size], "kept": kept, "root": str(listing.root)}
+    (folder / "about.json").write_text(json.dumps(about))
+
+
+def _check_classes(listing: Listing, labels: torch.Tensor) -> None:
+    lost = sorted(set(listing.labels) - set(labels.tolist()))
+    if lost:
+        names = ", ".join(listing.classes[label] for label in lost)
+        raise DataError(
+            f"{listing.root}: no picture of {names} can be read: replace them or remove the class"
+        )

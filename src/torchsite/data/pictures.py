@@ -1,0 +1,85 @@
+"""One picture file, whatever its kind, as upright RGB pixels of the working size.
+
+EXIF rotation is applied, CMYK and palettes become RGB, 16-bit greys are scaled to 8 bits, and what is
+transparent shows white. The aspect is kept: the shorter side takes the working size, the centre is cropped.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from torchsite.errors import DataError
+
+MAX_PIXELS = 80_000_000
+BACKGROUND = (255, 255, 255, 255)
+OPAQUE = 128
+DEEP_GREYS = ("I", "I;16", "I;16L", "I;16B", "I;16N")
+
+
+class UnreadableImageError(DataError):
+    """A picture that cannot be decoded; `skip_unreadable=True` passes over it."""
+
+
+def decode(path: Path, size: int) -> np.ndarray:
+    """The picture as uint8 of 3 × size × size."""
+    try:
+        with Image.open(path) as file:
+            _check_pixels(file)
+            file.draft(None, (2 * size, 2 * size))  # lets a JPEG decode at a fraction of its size
+            square = ImageOps.fit(_on_white(_upright(file)), (size, size), Image.Resampling.BICUBIC)
+    except Exception as error:  # damaged files make Pillow fail in many ways
+        raise _unreadable(path, error) from error
+    return np.asarray(square).transpose(2, 0, 1)
+
+
+def decode_cutout(path: Path, limit: int) -> Image.Image:
+    """An object cut out by its alpha channel, trimmed to what is opaque, no side longer than `limit`."""
+    try:
+        with Image.open(path) as file:
+            _check_pixels(file)
+            if not file.has_transparency_data:
+                raise ValueError("a cut-out needs an alpha channel, this picture has none")
+            picture = _upright(file).convert("RGBA")
+    except Exception as error:  # damaged files make Pillow fail in many ways
+        raise _unreadable(path, error) from error
+    box = picture.getchannel("A").point([0] * OPAQUE + [255] * (256 - OPAQUE)).getbbox()
+    if box is None:
+        raise _unreadable(path, "it is transparent everywhere")
+    picture = picture.crop(box)
+    picture.thumbnail((limit, limit))
+    return picture
+
+
+def _unreadable(path: Path, reason: object) -> UnreadableImageError:
+    return UnreadableImageError(
+        f"{path} cannot be read as a picture ({reason}): replace it, remove it, or pass skip_unreadable=True"
+    )
+
+
+def _check_pixels(file: Image.Image) -> None:
+    """A small file can claim to be a huge picture: refuse before anything is decoded."""
+    if file.width * file.height > MAX_PIXELS:
+        raise ValueError(f"{file.width}×{file.height} is more than {MAX_PIXELS:,} pixels")
+
+
+def _upright(picture: Image.Image) -> Image.Image:
+    turned = ImageOps.exif_transpose(picture)
+    return _shallow(turned) if turned.mode in DEEP_GREYS else turned
+
+
+def _shallow(picture: Image.Image) -> Image.Image:
+    """16-bit greys scaled to 8 bits; Pillow's own conversion would clip them to white."""
+    values = np.asarray(picture).astype(np.int64)
+    if values.min() < 0 or values.max() > 65535:
+        raise ValueError("its values exceed 16 bits, convert it to 8 or 16 bits first")
+    return Image.fromarray(np.round(values / 257).astype(np.uint8))
+
+
+def _on_white(picture: Image.Image) -> Image.Image:
+    if picture.mode == "F":
+        raise ValueError("its values are floats of unknown range, convert it to 8 or 16 bits first")
+    if not picture.has_transparency_data:
+        return picture.convert("RGB")
+    ground = Image.new("RGBA", picture.size, BACKGROUND)
+    return Image.alpha_composite(ground, picture.convert("RGBA")).convert("RGB")
