@@ -1,36 +1,74 @@
-"""Measures of explanations, each beside what a map without information would have got."""
+"""Measures of explanations, each beside what a map without information would have got.
+
+`METRICS[name](explain, model, poses=…, n_classes=…)` is a torchmetrics `Metric`: `update(images, labels,
+classes, indices, regions)`, `compute()`. `explain` is whatever `as_explainer` takes.
+"""
 
 from collections.abc import Mapping
 
-from torchsite.metrics.accuracy import Accuracy
-from torchsite.metrics.completeness import Completeness
+from torchsite.metrics.accuracy import Accuracy, AccuracyResult
+from torchsite.metrics.bam import BAM, BAMResult, insignificant_patch
+from torchsite.metrics.completeness import Completeness, CompletenessResult, completeness_error
 from torchsite.metrics.estimate import Estimate, plain
 from torchsite.metrics.explainer import Explainer, as_explainer
+from torchsite.metrics.grouping import Curve
+from torchsite.metrics.insertion_deletion import Deletion, Insertion, PerturbationResult
+from torchsite.metrics.mask_k import MaskK, MaskKResult
 from torchsite.metrics.measure import Batch, Measure
-from torchsite.metrics.pointing_game import PointingGame, box_regions, strokes
+from torchsite.metrics.pointing_game import PointingGame, PointingGameResult, box_regions, strokes
 from torchsite.metrics.poses import Poses
-from torchsite.metrics.self_consistency import SelfConsistency, self_consistency
+from torchsite.metrics.prediction_equivariance import PredictionEquivariance, PredictionEquivarianceResult
+from torchsite.metrics.prototype_recognition import PrototypeRecognition, PrototypeRecognitionResult
+from torchsite.metrics.sanity import Sanity, SanityResult
+from torchsite.metrics.self_consistency import SelfConsistency, SelfConsistencyResult, self_consistency
 
 METRICS: Mapping[str, type[Measure]] = {
     "accuracy": Accuracy,
+    "bam": BAM,
     "completeness": Completeness,
+    "deletion": Deletion,
+    "insertion": Insertion,
+    "mask_k": MaskK,
     "pointing_game": PointingGame,
+    "prediction_equivariance": PredictionEquivariance,
+    "prototype_recognition": PrototypeRecognition,
+    "sanity": Sanity,
     "self_consistency": SelfConsistency,
 }
 
 __all__ = [
+    "BAM",
     "METRICS",
     "Accuracy",
+    "AccuracyResult",
+    "BAMResult",
     "Batch",
     "Completeness",
+    "CompletenessResult",
+    "Curve",
+    "Deletion",
     "Estimate",
     "Explainer",
+    "Insertion",
+    "MaskK",
+    "MaskKResult",
     "Measure",
+    "PerturbationResult",
     "PointingGame",
+    "PointingGameResult",
     "Poses",
+    "PredictionEquivariance",
+    "PredictionEquivarianceResult",
+    "PrototypeRecognition",
+    "PrototypeRecognitionResult",
+    "Sanity",
+    "SanityResult",
     "SelfConsistency",
+    "SelfConsistencyResult",
     "as_explainer",
     "box_regions",
+    "completeness_error",
+    "insignificant_patch",
     "plain",
     "self_consistency",
     "strokes",

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, distributed, nn
 from torchmetrics import Metric
 
-from torchsite.errors import ShapeError
+from torchsite.errors import ConfigError, ShapeError
 from torchsite.metrics.estimate import N_RESAMPLES, resample_weights
 from torchsite.metrics.explainer import Explainer, as_explainer
 from torchsite.metrics.poses import Poses
@@ -83,13 +83,17 @@ class Measure(Metric):
         model: nn.Module | None = None,
         *,
         poses: Poses | None = None,
+        n_classes: int = 0,
         n_resamples: int = N_RESAMPLES,
         **torchmetrics_options: Any,
     ) -> None:
         super().__init__(**torchmetrics_options)
         self._borrowed = (as_explainer(explain, model),)  # a tuple, lest the model become part of the state
         self.poses = Poses() if poses is None else poses
+        self.n_classes = n_classes
         self.n_resamples = n_resamples
+        if n_resamples < 0 or n_classes < 0:
+            raise ConfigError(f"expected counts, got n_resamples={n_resamples} and n_classes={n_classes}")
         self.add_state("n_seen", torch.tensor(0), dist_reduce_fx="sum")
 
     @property
@@ -148,12 +152,3 @@ class Measure(Metric):
                 "the numbers of the pictures in the data set"
             )
         return int(self.n_seen) + torch.arange(n)
-
-
-def one_hot(values: Int64[Tensor, " batch"], n: int) -> Float[Tensor, "batch n"]:
-    """A row of zeros with a one; values outside 0 … n-1 are errors."""
-    if len(values) and not (int(values.min()) >= 0 and int(values.max()) < n):
-        raise ShapeError(
-            f"expected classes from 0 to {n - 1}, got {int(values.min())} to {int(values.max())}"
-        )
-    return torch.nn.functional.one_hot(values, n).double()

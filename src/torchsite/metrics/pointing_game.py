@@ -23,9 +23,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from torchsite.errors import NotApplicableError, ShapeError
+from torchsite.errors import ConfigError, NotApplicableError
 from torchsite.metrics.estimate import Estimate, estimates, ratio
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums, one_hot
+from torchsite.metrics.grouping import one_hot
+from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
 from torchsite.shapes import Heatmaps, Images, Masks, Size
 
 TOLERANCES = (0, 1, 2, 3)
@@ -94,16 +95,17 @@ class PointingGame(Measure):
         explain: Any,
         model: Any = None,
         *,
-        n_classes: int,
         tolerances: Sequence[int] = TOLERANCES,
         threshold: float = THRESHOLD,
         **options: Any,
     ) -> None:
         super().__init__(explain, model, **options)
         if not tolerances or min(tolerances) < 0:
-            raise ShapeError(f"tolerances: expected whole pixels from 0, got {tuple(tolerances)}")
-        self.n_classes, self.tolerances, self.threshold = n_classes, tuple(tolerances), threshold
-        self._add_sums(2, n_classes, 1 + 3 * len(self.tolerances))
+            raise ConfigError(f"tolerances: expected whole pixels from 0, got {tuple(tolerances)}")
+        if not self.n_classes:
+            raise ConfigError("n_classes: the score is a mean over classes, so say how many there are")
+        self.tolerances, self.threshold = tuple(tolerances), threshold
+        self._add_sums(2, self.n_classes, 1 + 3 * len(self.tolerances))
 
     def _update(self, batch: Batch) -> Statistics:
         if batch.regions is None:

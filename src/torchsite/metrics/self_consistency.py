@@ -17,7 +17,6 @@ T_j(I(x_i)) is compared with the I(T_j x_j) that raw needs anyway. Poses whose m
 """
 
 import math
-from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -26,22 +25,13 @@ from torch import Tensor
 
 from torchsite.errors import ShapeError
 from torchsite.metrics.estimate import N_RESAMPLES, Estimate, estimates, ratio
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums, one_hot
+from torchsite.metrics.grouping import N_BINS, Curve, Grouping, calibrated, partner_offset
+from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
 from torchsite.metrics.poses import Poses
 from torchsite.metrics.similarity import masked_cosine, masked_pearson
 from torchsite.randomness import Rng
 from torchsite.shapes import Heatmaps, Images, Labels
-from torchsite.transforms import Transform, TransformFamily, angles, scales, shifts
-
-N_BINS = 6
-NO_ROOM = 1e-6  # a floor this near 1 is 1 as far as float32 maps can tell
-
-
-PARAMETERS: Mapping[str, Callable[[Transform], Float[Tensor, " batch"]]] = {
-    "angle": lambda transform: angles(transform).abs(),
-    "shift": shifts,
-    "scale": scales,
-}
+from torchsite.transforms import Transform, TransformFamily
 
 
 class Consistency(NamedTuple):
@@ -51,13 +41,6 @@ class Consistency(NamedTuple):
     floor: Estimate
     calibrated: Estimate
     centred: Estimate
-
-
-class Curve(NamedTuple):
-    """The four figures against one parameter of the transform; `edges` has one value more than `scores`."""
-
-    edges: list[float]
-    scores: list[Consistency]
 
 
 class SelfConsistencyResult(NamedTuple):
@@ -117,44 +100,26 @@ class SelfConsistency(Measure):
 
     headline = ("raw", "floor", "calibrated", "centred")
 
-    def __init__(
-        self, explain: Any, model: Any = None, *, n_classes: int = 0, n_bins: int = N_BINS, **options: Any
-    ) -> None:
+    def __init__(self, explain: Any, model: Any = None, *, n_bins: int = N_BINS, **options: Any) -> None:
         super().__init__(explain, model, **options)
-        self.n_classes = n_classes
-        self.edges = curve_edges(self.poses.family, n_bins)
-        n_groups = 1 + n_classes + sum(len(edges) - 1 for edges in self.edges.values())
-        self._add_sums(n_groups, 5)
+        self.grouping = Grouping.of_family(self.poses.family, self.n_classes, n_bins)
+        self._add_sums(len(self.grouping), 5)
 
     def _update(self, batch: Batch) -> Statistics:
         untouched = self.explainer(batch.images, batch.classes)
-        statistics = torch.zeros(len(batch), *self.sums.shape[1:], dtype=torch.float64)
+        statistics = torch.zeros(len(batch), len(self.grouping), 5, dtype=torch.float64)
         for number, transform in enumerate(self._transforms(batch)):
             renewed = self.explainer(transform(batch.images), batch.classes)
             offset = partner_offset(number, self.poses.n, len(batch))
             scores = consistency_scores(untouched, renewed, transform, offset).cpu()
-            statistics += self._groups(batch, transform)[:, :, None] * scores[:, None, :] / self.poses.n
+            groups = self.grouping.membership(batch.classes, transform)
+            statistics += groups[:, :, None] * scores[:, None, :] / self.poses.n
         return statistics
 
-    def _groups(self, batch: Batch, transform: Transform) -> Float[Tensor, "batch groups"]:
-        """Which sums each score enters: the total, that of its class, that of its bin on every curve."""
-        parts = [torch.ones(len(batch), 1, dtype=torch.float64)]
-        if self.n_classes:
-            parts.append(one_hot(batch.classes.cpu(), self.n_classes))
-        for name, edges in self.edges.items():
-            inner = torch.tensor(edges[1:-1], dtype=torch.float64)
-            values = PARAMETERS[name](transform).cpu()
-            parts.append(one_hot(torch.bucketize(values, inner), len(edges) - 1))
-        return torch.cat(parts, dim=1)
-
     def _compute(self, sums: Sums) -> SelfConsistencyResult:
-        scores = consistencies(sums)
-        n = 1 + self.n_classes
-        curves = {}
-        for name, edges in self.edges.items():
-            curves[name] = Curve(edges, scores[n : n + len(edges) - 1])
-            n += len(edges) - 1
-        return SelfConsistencyResult(*scores[0], curves, scores[1 : 1 + self.n_classes])
+        total, per_class, curves = self.grouping.split(consistencies(sums))
+        figures: Consistency = total
+        return SelfConsistencyResult(*figures, curves=curves, per_class=per_class)
 
 
 def consistencies(sums: Float[Tensor, "resamples groups 5"]) -> list[Consistency]:
@@ -163,31 +128,3 @@ def consistencies(sums: Float[Tensor, "resamples groups 5"]) -> list[Consistency
     raw, floor, centred = ratio(raw_sum, n), ratio(floor_sum, n_floor), ratio(centred_sum, n)
     columns = [estimates(rows) for rows in (raw, floor, calibrated(raw, floor), centred)]
     return [Consistency(*four) for four in zip(*columns, strict=True)]
-
-
-def calibrated(raw: Tensor, floor: Tensor) -> Tensor:
-    """(raw - floor) / (1 - floor): how much of the way from the floor to perfection; 0/0 is 0."""
-    room = 1 - floor
-    return torch.where(room.abs() < NO_ROOM, 0.0, (raw - floor) / torch.where(room == 0, 1.0, room))
-
-
-def partner_offset(number: int, n_transforms: int, n_images: int) -> int:
-    """How far on in the batch the partner stands: never 0 (if avoidable), spread evenly over transforms."""
-    if n_images < 2:
-        return 0
-    return 1 + (number * (n_images - 1)) // n_transforms
-
-
-def curve_edges(family: TransformFamily, n_bins: int) -> dict[str, list[float]]:
-    """The bins of each parameter that the family varies: degrees turned, share of the side, factor."""
-    low, high = family.scale
-    ranges = {
-        "angle": (0.0, family.max_rotation),
-        "shift": (0.0, math.sqrt(2) * family.max_shift),
-        "scale": (low, high),
-    }
-    return {
-        name: torch.linspace(low, high, n_bins + 1, dtype=torch.float64).tolist()
-        for name, (low, high) in ranges.items()
-        if low < high
-    }

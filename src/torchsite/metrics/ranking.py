@@ -1,0 +1,99 @@
+"""Rank pixels by importance and blank them: the part that mask-k, insertion and deletion share.
+
+Equal pixels are ranked at random (from the seed and the picture's index), not from the upper left: maps with
+large flat parts, such as Grad-CAM's zeros, would otherwise be credited with the order of the pixels. Every
+curve comes with that of a random ranking over the same pictures and poses, its floor.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from torchsite.errors import ConfigError
+from torchsite.metrics.estimate import Estimate, estimate, estimates
+from torchsite.randomness import make_rng
+from torchsite.shapes import Heatmaps, Images, Labels, Logits, Scores
+
+Order = Int64[Tensor, "batch pixels"]
+Fill = float | Sequence[float] | Callable[[Images], Images]
+
+FRACTIONS = tuple(step / 10 for step in range(11))
+
+
+class RankedCurve(NamedTuple):
+    """A score against the fraction of pixels, its mean height, and both for a random ranking."""
+
+    curve: list[Estimate]
+    area: Estimate
+    random_curve: list[Estimate]
+    random_area: Estimate
+    gain: Estimate
+
+
+def least_important_first(heatmaps: Heatmaps, indices: Tensor, seed: int) -> Order:
+    """The numbers of the pixels from the least to the most important, ties in random order."""
+    shuffled = random_order(indices, heatmaps[0].numel(), seed, "ties").to(heatmaps.device)
+    ascending = heatmaps.flatten(1).gather(1, shuffled).argsort(dim=1, stable=True)
+    return shuffled.gather(1, ascending)
+
+
+def random_order(indices: Tensor, n_pixels: int, seed: int, stream: str = "random ranking") -> Order:
+    """A permutation of the pixels for each picture."""
+    orders = [torch.randperm(n_pixels, generator=make_rng(seed, stream, i)) for i in indices.tolist()]
+    return torch.stack(orders) if orders else torch.zeros(0, n_pixels, dtype=torch.int64)
+
+
+def blanked(images: Images, order: Order, n: int, background: Images) -> Images:
+    """The images with the first `n` pixels of the order replaced by the background."""
+    chosen = torch.zeros_like(order, dtype=torch.bool).scatter(1, order[:, :n], True)
+    return torch.where(chosen.reshape(len(images), 1, *images.shape[-2:]), background, images)
+
+
+def background_of(images: Images, fill: Fill) -> Images:
+    """What blanked pixels show: one value, one value per channel, or a function of the images."""
+    if callable(fill):
+        return fill(images)
+    values = torch.as_tensor(fill, dtype=images.dtype, device=images.device).reshape(-1)
+    if len(values) not in (1, images.shape[1]):
+        raise ConfigError(
+            f"fill: expected 1 or {images.shape[1]} values (one per channel), got {len(values)}"
+        )
+    return values[None, :, None, None].expand_as(images)
+
+
+def pixel_counts(fractions: Sequence[float], n_pixels: int) -> list[int]:
+    """How many pixels each fraction is."""
+    return [round(fraction * n_pixels) for fraction in fractions]
+
+
+def check_fractions(fractions: Sequence[float]) -> tuple[float, ...]:
+    """Fractions must rise within [0, 1], and an area needs two."""
+    rising = all(a < b for a, b in pairwise(fractions))
+    if len(fractions) < 2 or not rising or fractions[0] < 0 or fractions[-1] > 1:
+        raise ConfigError(f"fractions: expected two or more rising values in [0, 1], got {tuple(fractions)}")
+    return tuple(fractions)
+
+
+def log_odds(logits: Logits, classes: Labels) -> Scores:
+    """log(p / (1 - p)) of the given class, from logits: no probability is ever rounded to 0 or 1."""
+    own = torch.nn.functional.one_hot(classes, logits.shape[1]).bool()
+    others = logits.double().masked_fill(own, -torch.inf).logsumexp(dim=1)
+    return logits.double()[own] - others
+
+
+def ranked_curve(rows: Float[Tensor, "resamples 2 fractions"], fractions: Sequence[float]) -> RankedCurve:
+    """The curves by map and at random, their areas, and the gain in area of the one over the other."""
+    by_map, at_random = rows.cpu().unbind(1)
+    area, random_area = _area(by_map, fractions), _area(at_random, fractions)
+    gain = estimate(area - random_area)
+    return RankedCurve(estimates(by_map), estimate(area), estimates(at_random), estimate(random_area), gain)
+
+
+def _area(rows: Float[Tensor, "resamples fractions"], fractions: Sequence[float]) -> Tensor:
+    """The mean height under the curve, by the trapezoidal rule."""
+    at = torch.tensor(fractions, dtype=rows.dtype, device=rows.device)
+    return torch.trapezoid(rows, at, dim=1) / (at[-1] - at[0])

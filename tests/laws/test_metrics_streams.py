@@ -1,0 +1,162 @@
+"""Laws of every measure: order, batching and replicas do not matter; nothing global is touched."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from torchsite.metrics import BAM, METRICS, Poses, plain, strokes
+from torchsite.randomness import make_rng
+from torchsite.transforms import TransformFamily
+
+N, SIDE, CLASSES = 24, 10, 3
+POSES = Poses(TransformFamily(max_rotation=45, max_shift=0.1, scale=(0.9, 1.1)), n=2, seed=5)
+
+
+class Templates(nn.Module):
+    """A self-explaining model with F1 = identity: fixed prototypes, heatmap w ⊙ x, logit their sum."""
+
+    def __init__(self, seed=0):
+        super().__init__()
+        rng = make_rng(seed, "templates")
+        self.templates = nn.Parameter(torch.randn(CLASSES, 1, SIDE, SIDE, generator=rng))
+        self.bias = nn.Parameter(torch.zeros(CLASSES, 1, SIDE, SIDE))
+
+    def explain(self, images):
+        return Reasons((self.templates + self.bias).expand(len(images), -1, -1, -1, -1), images)
+
+    def forward(self, images):
+        return self.explain(images).logits
+
+
+class Reasons:
+    def __init__(self, prototypes, images):
+        self.prototypes = prototypes
+        self.maps = (prototypes * images[:, None]).sum(2)
+        self.logits = self.maps.sum((-2, -1))
+
+    def heatmaps(self, size=None, classes=None):
+        return self.maps if classes is None else self.maps[torch.arange(len(self.maps)), classes]
+
+
+def pictures():
+    rng = make_rng(1, "pictures")
+    images = torch.rand(N, 1, SIDE, SIDE, generator=rng)
+    return images, torch.randint(CLASSES, (N,), generator=rng)
+
+
+def build(name, model):
+    options = {"judge": Templates(9)} if name == "prototype_recognition" else {}
+    options |= {"poses": POSES, "n_resamples": 40}
+    if name == "bam":
+        return BAM(model, Templates(7), **options)
+    return METRICS[name](model, n_classes=CLASSES, **options)
+
+
+def feed(metric, images, labels, part):
+    x, y = images[part], labels[part]
+    if isinstance(metric, BAM):
+        metric.update(x, y, y, strokes(x) > 0.5, x.flip(-1), x.sqrt(), indices=part)
+    else:
+        metric.update(x, y, indices=part, regions=strokes(x))
+
+
+def figures(result):
+    """All numbers of a result, in order."""
+    if isinstance(result, dict):
+        return [number for value in result.values() for number in figures(value)]
+    if isinstance(result, list):
+        return [number for value in result for number in figures(value)]
+    return [math.nan if result is None else result] if not isinstance(result, str) else []
+
+
+each_metric = pytest.mark.parametrize("name", METRICS)
+PARTS = [torch.arange(N)[start : start + 6] for start in range(0, N, 6)]
+
+
+@each_metric
+def test_replicas_merge_to_the_single_run(name):
+    images, labels = pictures()
+    single, left, right = (build(name, Templates()) for _ in range(3))
+    for number, part in enumerate(PARTS):
+        for metric in (single, (left, right)[number % 2]):
+            feed(metric, images, labels, part)
+    left.merge_state(right)
+    found, expected = figures(plain(left.compute())), figures(plain(single.compute()))
+    assert found == pytest.approx(expected, abs=1e-9, nan_ok=True)
+    assert any(math.isfinite(number) for number in found)
+
+
+@each_metric
+def test_the_order_of_batches_does_not_matter(name):
+    images, labels = pictures()
+    forwards, backwards = build(name, Templates()), build(name, Templates())
+    for part, other in zip(PARTS, reversed(PARTS), strict=True):
+        feed(forwards, images, labels, part)
+        feed(backwards, images, labels, other)
+    assert torch.allclose(forwards.sums, backwards.sums, rtol=1e-10, atol=1e-10)
+
+
+@each_metric
+def test_measuring_leaves_the_model_and_the_global_random_state_alone(name):
+    images, labels = pictures()
+    model = Templates().train()
+    before, random_state = copy.deepcopy(model.state_dict()), torch.get_rng_state()
+    metric = build(name, model)
+    feed(metric, images, labels, PARTS[0])
+    metric.compute()
+    assert model.training
+    assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
+    assert torch.equal(random_state, torch.get_rng_state())
+    assert not list(metric.parameters()), "the model must not become part of the metric"
+
+
+@each_metric
+def test_reset_forgets_everything(name):
+    images, labels = pictures()
+    used, fresh = build(name, Templates()), build(name, Templates())
+    feed(used, images, labels, PARTS[0])
+    used.reset()
+    for metric in (used, fresh):
+        feed(metric, images, labels, PARTS[1])
+    assert torch.equal(used.sums, fresh.sums)
+
+
+@each_metric
+def test_the_state_is_bounded(name):
+    images, labels = pictures()
+    metric = build(name, Templates())
+    feed(metric, images, labels, PARTS[0])
+    size = sum(state.numel() for state in metric.metric_state.values())
+    for part in PARTS[1:]:
+        feed(metric, images, labels, part)
+    assert sum(state.numel() for state in metric.metric_state.values()) == size
+
+
+@each_metric
+def test_the_value_lies_in_its_interval_and_headlines_exist(name):
+    images, labels = pictures()
+    metric = build(name, Templates())
+    for part in PARTS:
+        feed(metric, images, labels, part)
+    result = plain(metric.compute())
+    for headline in metric.headline:
+        found = result
+        for step in headline.split("."):
+            found = found[step]
+        if isinstance(found, dict):
+            assert found["low"] - 1e-9 <= found["value"] <= found["high"] + 1e-9
+
+
+def test_forward_adds_the_batch_and_tells_its_own_result():
+    images, labels = pictures()
+    called, updated = (METRICS["accuracy"](Templates(), n_resamples=40) for _ in range(2))
+    for part in PARTS:
+        of_batch = called(images[part], labels[part])
+        updated.update(images[part], labels[part])
+    assert torch.allclose(called.sums, updated.sums)
+    alone = METRICS["accuracy"](Templates(), n_resamples=40)
+    alone.update(images[PARTS[-1]], labels[PARTS[-1]], indices=PARTS[-1])
+    assert of_batch == alone.compute()
