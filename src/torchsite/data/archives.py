@@ -4,14 +4,17 @@ import hashlib
 import shutil
 import tarfile
 import tempfile
+import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from torchsite.data.places import cache_directory
 from torchsite.data.progress import progress_bar
 from torchsite.errors import DataError
+
+STALE_SECONDS = 7 * 24 * 3600
 
 
 def unpacked(archive: Path, *, progress: bool = True) -> Path:
@@ -32,6 +35,7 @@ def whole_directory(target: Path) -> Iterator[Path]:
     """A scratch directory that becomes `target` in one step if all goes well, and vanishes if not."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(target.parent)
         scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     except OSError as error:
         raise DataError(
@@ -49,6 +53,14 @@ def whole_directory(target: Path) -> Iterator[Path]:
             ) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove scratch directories that processes which were killed long ago have left."""
+    for path in folder.glob(".*"):
+        with suppress(OSError):  # its owner may remove it at this moment
+            if path.is_dir() and time.time() - path.stat().st_mtime > STALE_SECONDS:
+                shutil.rmtree(path)
 
 
 def _unpack(archive: Path, folder: Path, progress: bool) -> None:

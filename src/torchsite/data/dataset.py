@@ -105,7 +105,8 @@ def batches(
 
 
 def _batch(dataset: Dataset, rows: Tensor, device: torch.device | str | None) -> tuple[Images, Labels]:
-    return to_float(dataset.images[rows].to(device)), dataset.labels[rows].to(device)
+    images = dataset.images.index_select(0, rows)  # copies whole rows, many times faster than images[rows]
+    return to_float(images.to(device)), dataset.labels.index_select(0, rows).to(device)
 
 
 def _check_tensors(images: Tensor, labels: Tensor) -> None:

@@ -46,9 +46,11 @@ def load_pictures(listing: Listing, request: Request) -> Dataset:
     """The listed pictures at the working size, decoded the first time and memory-mapped ever after."""
     size = request.picture_size
     folder = cache_directory() / "pictures" / f"{listing.name}-{size}-{_key(listing, size)}"
+    existed = folder.is_dir()
     opened = _open(folder)
     if opened is None:
-        shutil.rmtree(folder, ignore_errors=True)
+        if existed:  # a damaged one; a whole one that appeared since is another process's work
+            shutil.rmtree(folder, ignore_errors=True)
         with whole_directory(folder) as scratch:
             _write(scratch, listing, request)
         opened = _open(folder)

@@ -75,11 +75,13 @@ def _folder(request: Request) -> Path:
     """The folder of that name, here or in a data directory."""
     if request.verify:
         raise ConfigError(f"{request.name} has no published checksums: call without verify=True")
-    places = search_directories(request.data_dir)
-    candidates = [Path(request.name).expanduser(), *(place / request.name for place in places)]
+    here = Path(request.name).expanduser()
+    if here.is_dir():
+        return here
+    candidates = [place / request.name for place in search_directories(request.data_dir)]
     found = next((folder for folder in candidates if folder.is_dir()), None)
     if found is None:
-        looked = ", ".join(str(folder) for folder in candidates)
+        looked = ", ".join(str(folder) for folder in (here, *candidates))
         raise DataError(
             f"unknown data set {request.name!r}: {did_you_mean(request.name, CATALOGUE)}; "
             f"and no folder of that name: looked for {looked}"

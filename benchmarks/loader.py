@@ -1,0 +1,115 @@
+"""Our loader against a `DataLoader` over single pictures, doing the same work, in batches per second.
+
+Both turn uint8 pictures into float ones, normalise them, and turn and shift each by a random amount. Ours
+looks a batch up in whole tensors and works on the batch; the `DataLoader` works picture by picture, as
+data sets with one file per item do. Rounds alternate, and the median of each is taken, so that other work
+on the machine hits both alike. On CIFAR-10 if it is at hand, else on random pictures of its size.
+
+    python benchmarks/loader.py [--seconds 2] [--rounds 3] [--batch-size 128]
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Iterable
+from statistics import median
+
+import torch
+from torch.nn.functional import affine_grid, grid_sample
+from torch.utils.data import DataLoader
+from torch.utils.data import Dataset as TorchDataset
+
+from torchsite.data import Dataset, batches, load_dataset
+from torchsite.errors import DataError
+from torchsite.randomness import Rng, make_rng
+from torchsite.transforms import TransformFamily
+
+MEAN = torch.tensor([0.491, 0.482, 0.447])[:, None, None]
+STD = torch.tensor([0.247, 0.244, 0.262])[:, None, None]
+TARGET = 10
+
+
+class OneByOne(TorchDataset[tuple[torch.Tensor, int]]):
+    """The usual data set: each item is normalised, turned and shifted by itself."""
+
+    def __init__(self, data: Dataset, family: TransformFamily) -> None:
+        self.data, self.family = data, family
+
+    def __len__(self) -> int:
+        """One item for each picture."""
+        return len(self.data)
+
+    def __getitem__(self, row: int) -> tuple[torch.Tensor, int]:
+        """One picture, ready for a model."""
+        image = (self.data.images[row].float() / 255 - MEAN) / STD
+        turn, right, down = (torch.rand(3) * 2 - 1).tolist()
+        angle = math.radians(turn * self.family.max_rotation)
+        cos, sin, shift = math.cos(angle), math.sin(angle), 2 * self.family.max_shift
+        matrix = torch.tensor([[[cos, sin, right * shift], [-sin, cos, down * shift]]])
+        grid = affine_grid(matrix, [1, *image.shape], align_corners=False)
+        return grid_sample(image[None], grid, align_corners=False)[0], int(self.data.labels[row])
+
+
+def ours(data: Dataset, family: TransformFamily, batch_size: int, rng: Rng) -> Iterable[torch.Tensor]:
+    """Whole batches: look up, normalise, transform."""
+    for images, _ in batches(data, batch_size, rng=rng, drop_last=True):
+        yield family.sample(len(images), rng=rng)((images - MEAN) / STD)
+
+
+def rate(loader: Iterable[object], seconds: float) -> float:
+    """Batches per second, after a first one that warms up."""
+    source = iter(loader)
+    next(source)
+    n, start = 0, time.perf_counter()
+    for _ in source:
+        n += 1
+        if time.perf_counter() - start > seconds:
+            break
+    return n / (time.perf_counter() - start)
+
+
+def pictures() -> Dataset:
+    """CIFAR-10, or noise of the same shape where it is not at hand."""
+    try:
+        return load_dataset("cifar10", "train", download=False)
+    except DataError:
+        print("CIFAR-10 is not here (name its directory with TORCHSITE_DATA): using random pictures instead")
+        rng = make_rng(0, "noise")
+        images = torch.randint(0, 256, (20_000, 3, 32, 32), dtype=torch.uint8, generator=rng)
+        labels = torch.randint(0, 10, (20_000,), generator=rng)
+        return Dataset(images, labels, tuple("0123456789"), "noise")
+
+
+def main() -> None:
+    """Measure, print, and say whether the target is met."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each loader in each round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch-size", type=int, default=128)
+    args = parser.parse_args()
+    data, family = pictures(), TransformFamily()
+    print(f"{data}, batches of {args.batch_size}, {family}, {torch.get_num_threads()} threads")
+
+    def torch_loader(n_workers: int) -> Iterable[object]:
+        dataset = OneByOne(data, family)
+        return DataLoader(dataset, args.batch_size, shuffle=True, drop_last=True, num_workers=n_workers)
+
+    loaders = {
+        "torchsite": lambda: ours(data, family, args.batch_size, make_rng(0)),
+        "DataLoader, 0 workers": lambda: torch_loader(0),
+        "DataLoader, 2 workers": lambda: torch_loader(2),
+    }
+    rates: dict[str, list[float]] = {name: [] for name in loaders}
+    for _ in range(args.rounds):
+        for name, make in loaders.items():
+            rates[name].append(rate(make(), args.seconds))
+    for name, values in rates.items():
+        ratio = median(rates["torchsite"]) / median(values)
+        print(f"{name:<24}{median(values):8.1f} batches/s   torchsite is {ratio:5.1f} times as fast")
+    ratio = median(rates["torchsite"]) / median(rates["DataLoader, 0 workers"])
+    verdict = "met" if ratio >= TARGET else "missed"
+    print(f"one process each: {ratio:.1f} times as many batches per second (target {TARGET}: {verdict})")
+
+
+if __name__ == "__main__":
+    main()

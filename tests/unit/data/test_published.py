@@ -1,0 +1,224 @@
+import gzip
+import hashlib
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from data_makers import (
+    cifar_bin,
+    cifar_py,
+    cifar_rows,
+    idx_bytes,
+    picture,
+    python2_batch,
+    write_all,
+    write_idx,
+    write_tar,
+)
+
+from torchsite.data import CATALOGUE, load_dataset
+from torchsite.errors import ConfigError, DataError
+
+
+@pytest.mark.parametrize("folder", ["mnist", "MNIST/raw", "mnist/raw", "MNIST", "."])
+@pytest.mark.parametrize("style", [{}, {"gzipped": True}, {"dots": True}])
+def test_idx_layouts(tmp_path, folder, style):
+    images, labels = write_idx(tmp_path / folder, 12, prefix="t10k", **style)
+    data = load_dataset("mnist", "test", data_dir=tmp_path, download=False)
+    assert np.array_equal(data.images[:, 0].numpy(), images)
+    assert data.labels.tolist() == labels.tolist()
+
+
+def test_the_order_of_places(tmp_path, monkeypatch):
+    for n, place in enumerate(("explicit", "named", "cache"), start=1):
+        write_idx(tmp_path / place / "mnist", n)
+    monkeypatch.setenv("TORCHSITE_DATA", str(tmp_path / "named"))
+    assert len(load_dataset("mnist", data_dir=tmp_path / "explicit", download=False)) == 1
+    assert len(load_dataset("mnist", download=False)) == 2
+    monkeypatch.delenv("TORCHSITE_DATA")
+    assert len(load_dataset("mnist", download=False)) == 3
+
+
+def test_fashion_is_not_taken_for_mnist(tmp_path, monkeypatch):
+    """Both sets have files of the same names: known labels tell one from the other."""
+    _, labels = write_idx(tmp_path)
+    digest = f"sha256:{hashlib.sha256(idx_bytes(labels)).hexdigest()}"
+    monkeypatch.setitem(CATALOGUE["mnist"].layouts[0].checksums, "train-labels-idx1-ubyte", digest)
+    assert len(load_dataset("mnist", data_dir=tmp_path, download=False)) == 20
+    with pytest.raises(DataError, match=r"fashion_mnist .* is not here"):
+        load_dataset("fashion_mnist", data_dir=tmp_path, download=False)
+
+
+def test_a_missing_set_says_what_to_fetch_from_where_and_which_directory_to_name(tmp_path):
+    with pytest.raises(DataError) as caught:
+        load_dataset("cifar10", data_dir=tmp_path, download=False)
+    message = str(caught.value)
+    for part in (str(tmp_path), "data_batch_1.bin", "cifar-10-batches-py", "https://www.cs.toronto.edu/"):
+        assert part in message
+    for part in ("TORCHSITE_DATA", "data_dir", "download=True"):
+        assert part in message
+
+
+@pytest.mark.parametrize("keep", [0, 3, 15, 16, 100, -1])
+@pytest.mark.parametrize("gzipped", [False, True])
+def test_a_truncated_idx_file_is_named(tmp_path, keep, gzipped):
+    write_idx(tmp_path, gzipped=gzipped)
+    path = next(tmp_path.glob("train-images*"))
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(DataError, match="train-images-idx3-ubyte"):
+        load_dataset("mnist", data_dir=tmp_path, download=False)
+
+
+def test_too_many_bytes_and_unequal_counts_are_errors(tmp_path):
+    write_idx(tmp_path)
+    path = tmp_path / "train-images-idx3-ubyte"
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"x")
+    with pytest.raises(DataError, match="holds more"):
+        load_dataset("mnist", data_dir=tmp_path, download=False)
+    path.write_bytes(idx_bytes(np.zeros((3, 28, 28), np.uint8)))
+    with pytest.raises(DataError, match="3 images"):
+        load_dataset("mnist", data_dir=tmp_path, download=False)
+
+
+def test_verify_compares_with_the_published_checksums(tmp_path):
+    write_idx(tmp_path)
+    with pytest.raises(DataError, match="differs from the published file"):
+        load_dataset("mnist", data_dir=tmp_path, download=False, verify=True)
+
+
+def test_a_size_resizes_sets_in_memory(tmp_path):
+    data = load_dataset("mnist_sample", "test", size=14)
+    assert data.images.shape == (1000, 1, 14, 14)
+    original = load_dataset("mnist_sample", "test")
+    assert float(data.images.float().mean()) == pytest.approx(float(original.images.float().mean()), rel=0.02)
+
+
+def test_both_layouts_of_cifar_agree(tmp_path):
+    write_all(tmp_path / "a" / "cifar-10-batches-bin", cifar_bin())
+    write_all(tmp_path / "b" / "cifar-10-batches-py", cifar_py())
+    for split, n in (("train", 20), ("test", 4)):
+        a, b = (load_dataset("cifar10", split, data_dir=tmp_path / x, download=False) for x in "ab")
+        assert a.images.shape == (n, 3, 32, 32)
+        assert torch.equal(a.images, b.images)
+        assert torch.equal(a.labels, b.labels)
+
+
+def test_a_batch_of_python_2_reads_the_same(tmp_path):
+    pixels, labels = cifar_rows(4)
+    (tmp_path / "test_batch").write_bytes(python2_batch(pixels, labels))
+    data = load_dataset("cifar10", "test", data_dir=tmp_path, download=False)
+    assert np.array_equal(data.images.flatten(1).numpy(), pixels)
+    assert data.labels.tolist() == labels.tolist()
+
+
+class Malicious:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
+@pytest.mark.parametrize("wrap", [lambda bad: bad, lambda bad: {b"data": bad, b"labels": []}])
+def test_a_malicious_pickle_is_refused_and_nothing_runs(tmp_path, wrap):
+    victim = tmp_path / "victim"
+    (tmp_path / "test_batch").write_bytes(pickle.dumps(wrap(Malicious(victim)), protocol=2))
+    with pytest.raises(DataError, match="nothing was executed"):
+        load_dataset("cifar10", "test", data_dir=tmp_path, download=False)
+    assert not victim.exists()
+
+
+@pytest.mark.parametrize("name", ["data_batch_3.bin", "test_batch.bin"])
+def test_a_truncated_batch_is_named(tmp_path, name):
+    write_all(tmp_path, cifar_bin())
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-1])
+    with pytest.raises(DataError, match=name):
+        load_dataset("cifar10", "train" if "data" in name else "test", data_dir=tmp_path, download=False)
+
+
+@pytest.mark.parametrize(
+    ("archive", "folder", "files"),
+    [
+        ("cifar-10-binary.tar.gz", "cifar-10-batches-bin", cifar_bin()),
+        ("cifar-10-python.tar.gz", "cifar-10-batches-py", cifar_py()),
+    ],
+)
+def test_the_original_archives_are_unpacked_once(tmp_path, archive, folder, files):
+    write_tar(tmp_path / "data" / archive, files, folder)
+    for _ in range(2):
+        assert len(load_dataset("cifar10", data_dir=tmp_path / "data", download=False)) == 20
+    assert len(list((tmp_path / "cache" / "unpacked").iterdir())) == 1
+    assert [path.name for path in (tmp_path / "data").iterdir()] == [archive]
+
+
+@pytest.mark.parametrize("name", ["../evil", "/evil", "a/../../evil"])
+def test_archives_cannot_write_outside(tmp_path, name):
+    write_tar(tmp_path / "data" / "cifar-10-binary.tar.gz", {name: b"x"})
+    with pytest.raises(DataError, match="no plain file inside"):
+        load_dataset("cifar10", data_dir=tmp_path / "data", download=False)
+    assert not list((tmp_path / "cache" / "unpacked").iterdir())
+
+
+def test_a_truncated_archive_leaves_nothing_behind(tmp_path):
+    path = tmp_path / "cifar-10-binary.tar.gz"
+    write_tar(path, cifar_bin(), "cifar-10-batches-bin")
+    path.write_bytes(path.read_bytes()[:20_000])
+    with pytest.raises(DataError, match="truncated"):
+        load_dataset("cifar10", data_dir=tmp_path, download=False)
+    assert not list((tmp_path / "cache" / "unpacked").iterdir())
+
+
+def test_food101_as_published(tmp_path):
+    root = tmp_path / "food-101"
+    for half, names in {"train": ["pie/1", "soup/1", "pie/2"], "test": ["soup/2"]}.items():
+        write_all(root / "meta", {f"{half}.txt": "\n".join(names).encode()})
+        for name in names:
+            (root / "images" / name).parent.mkdir(parents=True, exist_ok=True)
+            picture().save(root / "images" / f"{name}.jpg")
+    data = load_dataset("food101", data_dir=tmp_path, download=False, size=16)
+    assert data.classes == ("pie", "soup")
+    assert data.labels.tolist() == [0, 1, 0]
+    assert load_dataset("food101", "test", data_dir=tmp_path, download=False, size=16).labels.tolist() == [1]
+    (root / "images" / "pie" / "2.jpg").unlink()
+    with pytest.raises(DataError, match=r"2\.jpg"):
+        load_dataset("food101", data_dir=tmp_path, download=False, size=16)
+    skipping = load_dataset("food101", data_dir=tmp_path, download=False, size=16, skip_unreadable=True)
+    assert (len(skipping), skipping.skipped) == (2, 1)
+    write_all(root / "meta", {"train.txt": b"../../etc/passwd"})
+    with pytest.raises(DataError, match="apple_pie"):
+        load_dataset("food101", data_dir=tmp_path, download=False, size=16)
+
+
+def test_unknown_names_options_and_directories(tmp_path, monkeypatch):
+    with pytest.raises(DataError, match="did you mean 'mnist'"):
+        load_dataset("mnsit")
+    with pytest.raises(ConfigError, match="unknown split"):
+        load_dataset("mnist_sample", "trian")
+    with pytest.raises(ConfigError, match="size"):
+        load_dataset("mnist_sample", size=0)
+    with pytest.raises(ConfigError, match="for 'bam' alone"):
+        load_dataset("mnist_sample", objects="fruit")
+    with pytest.raises(DataError, match="not a directory"):
+        load_dataset("mnist", data_dir=tmp_path / "nowhere")
+    monkeypatch.setenv("TORCHSITE_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(DataError, match="TORCHSITE_DATA"):
+        load_dataset("mnist")
+
+
+def test_the_catalogue_names_https_mirrors_and_checksums():
+    remotes = [remote for entry in CATALOGUE.values() for remote in entry.remotes]
+    assert all(url.startswith("https://") for remote in remotes for url in remote.urls)
+    assert all(remote.checksum.partition(":")[0] in ("md5", "sha256") for remote in remotes)
+    for entry in CATALOGUE.values():
+        for layout in entry.layouts:
+            names = {name for half in ("train", "test") for name in layout.files(half)}
+            assert not layout.checksums or set(layout.checksums) == names
+
+
+def test_a_gzipped_file_may_lack_the_ending(tmp_path):
+    write_idx(tmp_path)
+    for path in list(tmp_path.glob("train-*")):
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    assert len(load_dataset("mnist", data_dir=tmp_path, download=False)) == 20
