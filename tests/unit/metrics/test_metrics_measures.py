@@ -1,0 +1,263 @@
+"""Each measure where the right answer is known."""
+
+import math
+
+import pytest
+import torch
+from metric_models import Spot, Templates, convnet, gradient, noise, spot_pictures
+from torch import nn
+
+from torchsite.errors import ConfigError, NotApplicableError, ShapeError
+from torchsite.metrics import (
+    BAM,
+    METRICS,
+    Accuracy,
+    Completeness,
+    PointingGame,
+    Poses,
+    PredictionEquivariance,
+    PrototypeRecognition,
+    Sanity,
+    SelfConsistency,
+    as_explainer,
+    insignificant_patch,
+    self_consistency,
+    strokes,
+)
+from torchsite.metrics.sanity import randomise, weighted_layers
+from torchsite.randomness import make_rng
+from torchsite.transforms import TransformFamily
+
+STILL = Poses(TransformFamily.none(), n=1)
+FAST = {"n_resamples": 20}
+
+
+class Constant(nn.Module):
+    """Always the same answer."""
+
+    def forward(self, images):
+        return torch.tensor([0.0, 1.0, 0.0, 0.0]).repeat(len(images), 1)
+
+
+def templates(seed=0):
+    return Templates(torch.rand(4, 1, 12, 12, generator=make_rng(seed)))
+
+
+def test_accuracy_and_equivariance_without_motion():
+    images, labels = spot_pictures(10)
+    accuracy = Accuracy(gradient, Spot(), poses=STILL, **FAST)
+    accuracy.update(images, labels)
+    assert accuracy.compute() == ((1, 1, 1), (1, 1, 1))
+    survival = PredictionEquivariance(gradient, Spot(), poses=STILL, n_classes=2, **FAST)
+    survival.update(images, labels)
+    found = survival.compute()
+    assert found.share.value == 1
+    assert found.calibrated.value == 1
+    assert not found.curves
+
+
+def test_a_model_that_always_answers_the_same_survives_but_calibrates_to_0():
+    images, labels = noise(10)
+    metric = PredictionEquivariance(gradient, Constant(), n_classes=4, **FAST)
+    metric.update(images, labels)
+    found = metric.compute()
+    assert (found.share.value, found.floor.value, found.calibrated.value) == (1, 1, 0)
+    assert math.isnan(found.per_class[0].share.value)
+
+
+def test_completeness_of_a_complete_and_of_an_incomplete_explanation():
+    images, labels = noise(9)
+    model = templates()
+    complete = Completeness(model, **FAST)
+    complete.update(images, labels)
+    assert complete.compute().worst < 1e-5
+    lame = Completeness(lambda x, c: x[:, 0] * 0, model, **FAST)
+    lame.update(images, labels)
+    assert lame.compute().worst == pytest.approx(1, abs=1e-6)
+    assert math.isnan(Completeness(model, **FAST)._compute(torch.zeros(3, 2)).worst)
+
+
+def pointed(explain, images, labels, **options):
+    metric = PointingGame(explain, poses=STILL, n_classes=4, **FAST, **options)
+    metric.update(images, labels, regions=strokes(images))
+    return metric.compute().untransformed
+
+
+def test_pointing_at_anything_scores_the_area():
+    images, labels = noise(20)
+    found = pointed(lambda x, c: torch.ones_like(x[:, 0]), images, labels)
+    for score in found.values():
+        assert score.score == pytest.approx(score.anywhere)
+    values = [score.score.value for score in found.values()]
+    assert values == sorted(values)
+
+
+def test_pictures_without_a_region_are_neither_hit_nor_miss():
+    images, labels = noise(8)
+    labels[:] = torch.arange(8) % 4
+    dark = images.clone()
+    dark[labels == 3] = 0
+    found = pointed(lambda x, c: x[:, 0], dark, labels)["tau_0"]
+    assert found.score.value == 1
+    assert math.isnan(found.per_class[3].value)
+
+
+def test_the_pointing_game_needs_regions_and_classes():
+    images, labels = noise(2)
+    with pytest.raises(NotApplicableError, match="strokes"):
+        PointingGame(gradient, convnet(), n_classes=4).update(images, labels)
+    with pytest.raises(ConfigError, match="n_classes"):
+        PointingGame(gradient, convnet())
+    with pytest.raises(ConfigError, match="tolerances"):
+        PointingGame(gradient, convnet(), n_classes=4, tolerances=())
+
+
+@pytest.mark.parametrize("mode", ["cascading", "independent"])
+def test_maps_of_the_model_lose_their_rank_and_maps_of_the_picture_keep_it(mode):
+    images, labels = noise(16)
+    model = convnet().eval()
+    for explain, expected in ((gradient, None), (lambda m, x, c: x[:, 0], 1.0)):
+        metric = Sanity(explain, model, mode=mode, n_stages=2, **FAST)
+        metric.update(images, labels)
+        found = metric.compute()
+        assert len(found.stages) == len(found.correlation) == 2
+        assert (found.score.value == pytest.approx(1)) if expected else found.score.value < 0.8
+        assert abs(found.floor.value) < 0.6
+
+
+def test_randomising_permutes_weights_from_the_output_down():
+    model = convnet()
+    names = weighted_layers(model)
+    assert names == ["7", "3", "1", "0"]
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    randomise(model, names[:1], make_rng(0))
+    after = model.state_dict()
+    assert torch.equal(before["0.weight"], after["0.weight"])
+    assert not torch.equal(before["7.weight"], after["7.weight"])
+    assert torch.equal(before["7.weight"].flatten().sort().values, after["7.weight"].flatten().sort().values)
+
+
+def test_sanity_needs_weights_and_an_explainer_that_can_be_rebuilt():
+    with pytest.raises(NotApplicableError, match="no weights"):
+        Sanity(gradient, Spot())
+    with pytest.raises(ConfigError, match="cascading"):
+        Sanity(gradient, convnet(), mode="upwards")
+    with pytest.raises(NotApplicableError, match="bound to its model"):
+        Sanity(lambda x, c: x[:, 0], convnet()).update(*noise(2))
+
+
+def test_prototypes_are_recognised_by_a_judge_that_knows_them():
+    images, labels = noise(5)
+    eye = torch.zeros(4, 1, 12, 12)
+    for k in range(4):
+        eye[k, 0, 3 * k] = 1
+    model = Templates(eye)
+    for judge, share in ((model, 1.0), (Templates(eye.roll(1, 0)), 0.0), (Constant(), 0.25)):
+        metric = PrototypeRecognition(model, judge=judge, n_classes=4, poses=STILL, **FAST)
+        metric.update(images, labels)
+        found = metric.compute()
+        assert found.untransformed.value == found.transformed.value == share
+        assert found.floor == 0.25
+
+
+def test_prototype_recognition_says_where_it_does_not_apply():
+    images, labels = noise(2)
+    with pytest.raises(NotApplicableError, match="no prototypes"):
+        PrototypeRecognition(gradient, convnet(), judge=convnet(), n_classes=4)
+    with pytest.raises(ConfigError, match="n_classes"):
+        PrototypeRecognition(templates(), judge=convnet())
+    coarse = Templates(torch.rand(4, 1, 12, 12, generator=make_rng(0)))
+    metric = PrototypeRecognition(coarse, judge=convnet(), n_classes=3)
+    with pytest.raises(NotApplicableError, match="feature extractor is the identity"):
+        metric.update(images, labels)
+
+
+def test_a_constant_map_fools_iir_but_not_its_floor():
+    images, labels = noise(8)
+    model = convnet().eval()
+    right = model(images).argmax(1)
+    constant = lambda m, x, c: torch.ones_like(x[:, 0])  # noqa: E731
+    explainer = as_explainer(constant, model)
+    metric = BAM(explainer, explainer, **FAST)
+    metric.update(images, right, right, strokes(images) > 0.5, images, images)
+    found = metric.compute()
+    assert (found.mcs.value, found.idr.value) == (0, 0)
+    assert found.iir.value == found.iir_floor.value == 1
+    assert labels.dtype == right.dtype
+
+
+def test_bam_without_patches_has_no_iir_and_refuses_what_has_no_pairs():
+    images, _ = noise(4)
+    model = templates()
+    metric = BAM(model, model, **FAST)
+    right = model(images).argmax(1)
+    metric.update(images, right, right, strokes(images) > 0.5, images)
+    assert math.isnan(metric.compute().iir.value)
+    with pytest.raises(NotApplicableError, match="pairs"):
+        metric(images, right)
+
+
+def test_an_insignificant_patch_is_visible_and_changes_little():
+    images, _ = noise(6)
+    model = convnet().eval()
+    regions = torch.zeros(6, 12, 12, dtype=torch.bool)
+    regions[:, 3:8, 3:8] = True
+    patched = insignificant_patch(model, images, regions, rng=make_rng(0))
+    noisy = (images + 0.3 * torch.randn(images.shape, generator=make_rng(1)) * regions[:, None]).clamp(0, 1)
+    with torch.no_grad():
+        change, chance = (float((model(x) - model(images)).norm()) for x in (patched, noisy))
+    assert change < 0.5 * chance
+    assert torch.equal(patched[~regions[:, None]], images[~regions[:, None]])
+    assert float((patched - images)[regions[:, None]].abs().mean()) > 0.05
+
+
+def test_a_picture_alone_in_its_batch_adds_nothing_to_the_floor():
+    images, labels = noise(5)
+    metric = SelfConsistency(lambda x, c: x[:, 0], n_resamples=10)
+    metric.update(images[:1], labels[:1])
+    alone = metric.compute()
+    assert alone.raw.value == pytest.approx(1)
+    assert math.isnan(alone.floor.value)
+    metric.update(images[1:], labels[1:])
+    assert 0.5 < metric.compute().floor.value < 1
+    with pytest.raises(ShapeError, match="two or more"):
+        self_consistency(lambda x, c: x[:, 0], images[:1], labels[:1], rng=make_rng(0))
+
+
+def test_an_empty_mask_is_not_counted():
+    gone = TransformFamily(max_rotation=0, max_shift=0, scale=(1e-3, 1e-3))
+    images, labels = noise(4)
+    metric = SelfConsistency(lambda x, c: x[:, 0], poses=Poses(gone, n=1), n_resamples=10)
+    metric.update(images, labels)
+    assert math.isnan(metric.compute().raw.value)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda x, y: (x[:, 0], y), "float images"),
+        (lambda x, y: ((255 * x).byte(), y), "uint8"),
+        (lambda x, y: (x, y.float()), "labels: expected int64"),
+        (lambda x, y: (x, y[:2]), r"labels: expected int64 of shape \(3,\)"),
+        (lambda x, y: (x, y, y, torch.arange(2)), "indices"),
+        (lambda x, y: (x, y, y, None, x), "regions"),
+    ],
+)
+def test_batches_that_do_not_fit_are_refused(spoil, said):
+    metric = Accuracy(gradient, convnet())
+    with pytest.raises(ShapeError, match=said):
+        metric.update(*spoil(*noise(3)))
+
+
+def test_counts_must_be_counts():
+    with pytest.raises(ConfigError, match="n_resamples=-1"):
+        Accuracy(gradient, convnet(), n_resamples=-1)
+
+
+@pytest.mark.parametrize("name", [name for name, kind in METRICS.items() if kind.needs is None])
+def test_colour_pictures_that_are_not_square(name):
+    rng = make_rng(0)
+    images = torch.rand(5, 3, 14, 10, generator=rng)
+    metric = METRICS[name](gradient, convnet(channels=3), n_classes=4, n_resamples=5)
+    metric.update(images, torch.arange(5) % 4)
+    metric.compute()
