@@ -8,6 +8,8 @@ Theory, formula and citation of each method stand in its module.
 from collections.abc import Mapping
 
 from torchsite.attribution.contract import Attribution, LayerAttribution
+from torchsite.attribution.excitation_backprop import ContrastiveExcitationBackprop, ExcitationBackprop
+from torchsite.attribution.extremal_perturbation import ExtremalPerturbation
 from torchsite.attribution.grad_cam import GradCAM
 from torchsite.attribution.gradient import Gradient
 from torchsite.attribution.integrated_gradients import IntegratedGradients
@@ -16,6 +18,8 @@ from torchsite.attribution.linear_approximation import LinearApproximation
 from torchsite.attribution.occlusion import Occlusion
 from torchsite.attribution.random_map import RandomMap
 from torchsite.attribution.rectifiers import DeConvNet, GuidedBackprop
+from torchsite.attribution.rise import RISE
+from torchsite.attribution.score_cam import ScoreCAM
 from torchsite.attribution.self_explanation import SelfExplanation
 from torchsite.attribution.smooth_grad import SmoothGrad
 
@@ -25,17 +29,26 @@ METHODS: Mapping[str, type[Attribution]] = {
     "deconvnet": DeConvNet,
     "linear_approximation": LinearApproximation,
     "grad_cam": GradCAM,
+    "excitation_backprop": ExcitationBackprop,
+    "contrastive_excitation_backprop": ContrastiveExcitationBackprop,
+    "rise": RISE,
+    "extremal_perturbation": ExtremalPerturbation,
     "integrated_gradients": IntegratedGradients,
     "smooth_grad": SmoothGrad,
     "occlusion": Occlusion,
+    "score_cam": ScoreCAM,
     "random": RandomMap,
     "self_explanation": SelfExplanation,
 }
 
 __all__ = [
     "METHODS",
+    "RISE",
     "Attribution",
+    "ContrastiveExcitationBackprop",
     "DeConvNet",
+    "ExcitationBackprop",
+    "ExtremalPerturbation",
     "GradCAM",
     "Gradient",
     "GuidedBackprop",
@@ -44,6 +57,7 @@ __all__ = [
     "LinearApproximation",
     "Occlusion",
     "RandomMap",
+    "ScoreCAM",
     "SelfExplanation",
     "SmoothGrad",
     "lent",

@@ -21,7 +21,7 @@ from torchsite.attribution.checks import (
     check_logits,
 )
 from torchsite.attribution.layers import Layer, last_spatial_layer, name_of
-from torchsite.attribution.lending import lent
+from torchsite.attribution.lending import faster_layout, lent
 from torchsite.errors import ConfigError
 from torchsite.randomness import Rng, make_rng
 from torchsite.shapes import Heatmaps, Images, Labels, Logits
@@ -32,12 +32,13 @@ Explain = Callable[[Images, Labels], Heatmaps]
 class Attribution(ABC):
     """A method bound to a model; `chunk` bounds how many pictures pass through the network at once."""
 
-    def __init__(self, model: nn.Module, *, chunk: int = 128) -> None:
+    def __init__(self, model: nn.Module, *, chunk: int = 64) -> None:
         if not isinstance(model, nn.Module):
             raise ConfigError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
         at_least(1, chunk=chunk)
         self.model = model
         self.chunk = chunk
+        self._layout: torch.memory_format | None = None
 
     @property
     def layer_name(self) -> str | None:
@@ -51,6 +52,8 @@ class Attribution(ABC):
         if not len(images):
             return images.new_zeros(0, *images.shape[-2:])
         with torch.inference_mode(False), torch.enable_grad(), lent(self.model):
+            if self._layout is None:
+                self._layout = faster_layout(self.model, images)
             heatmaps = self._explain(images.detach().clone(), classes.clone())
         return check_heatmaps(heatmaps.detach(), images)
 
@@ -74,13 +77,18 @@ class Attribution(ABC):
     def _logits(self, classes: Labels) -> Callable[[Images], Logits]:
         """The model as a function that answers for its output; it may overwrite its input freely."""
         highest_class = int(classes.max())
-        return lambda images: check_logits(self.model(images.clone()), len(images), highest_class)
+        layout = self._layout or torch.preserve_format
+
+        def logits(images: Images) -> Logits:
+            return check_logits(self.model(images.clone(memory_format=layout)), len(images), highest_class)
+
+        return logits
 
 
 class LayerAttribution(Attribution):
     """A method that reads a layer: by module, by dotted name, or the last spatial one when left out."""
 
-    def __init__(self, model: nn.Module, *, layer: Layer | None = None, chunk: int = 128) -> None:
+    def __init__(self, model: nn.Module, *, layer: Layer | None = None, chunk: int = 64) -> None:
         super().__init__(model, chunk=chunk)
         self._layer_name = None if layer is None else name_of(model, layer)
 

@@ -11,7 +11,10 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
+import torch
 from torch import nn
+
+from torchsite.shapes import Images
 
 
 @contextmanager
@@ -40,6 +43,21 @@ def lent(model: nn.Module) -> Iterator[nn.Module]:
                 module.inplace = True  # type: ignore[assignment]
         for module, before in hooks:
             _restore(module, before)
+
+
+def faster_layout(model: nn.Module, images: Images) -> torch.memory_format:
+    """Channels last, in which convolutions on a CPU take about half the time, if the model can take it.
+
+    A model that flattens with `view` instead of `flatten` cannot, and says so on one picture.
+    """
+    if images.device.type != "cpu":
+        return torch.preserve_format
+    try:
+        with torch.no_grad():
+            model(images[:1].detach().clone(memory_format=torch.channels_last))
+    except RuntimeError:
+        return torch.contiguous_format
+    return torch.channels_last
 
 
 def _hooks(module: nn.Module) -> dict[str, Any]:

@@ -1,0 +1,57 @@
+"""Channels of a layer, weighted by the score of the picture seen through each of them.
+
+    m_k = resize(A_k), scaled to [0, 1];   s_k = logit_y(x ⊙ m_k);   α = softmax_k(s);
+    heatmap = max(0, Σ_k α_k A_k)
+
+No gradient is used. The score of the empty picture, which the paper subtracts from every s_k, drops out of
+the softmax. A channel that is constant over the picture says nothing about places: its mask is 0.
+
+Wang et al.: Score-CAM: score-weighted visual explanations, CVPR workshop 2020, algorithm 1.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from torchsite.attribution.contract import LayerAttribution
+from torchsite.attribution.layers import resized, watched
+from torchsite.shapes import Features, Heatmaps, Images, Labels
+
+
+class ScoreCAM(LayerAttribution):
+    """Evidence for the class at a layer by masking instead of slopes; never negative."""
+
+    @torch.no_grad()
+    def _explain_layer(self, name: str, images: Images, classes: Labels) -> Heatmaps:
+        logits = self._logits(classes)
+        found: list[Features] = []
+
+        def keep(_: nn.Module, inputs: object, output: Features) -> None:
+            found.append(output.clone())
+
+        with watched(self.model, name) as layer:
+            handle = layer.register_forward_hook(keep)
+            try:
+                logits(images)
+            finally:
+                handle.remove()
+        weights = self._scores(found[0], images, classes).softmax(1)
+        maps = torch.einsum("nk,nkhw->nhw", weights, found[0]).clamp(min=0)
+        return resized(maps, images.shape[-2:])
+
+    def _scores(self, features: Features, images: Images, classes: Labels) -> Tensor:
+        """The logit of each picture behind each channel's mask, (batch, depth)."""
+        logits = self._logits(classes)
+        n_images, depth = features.shape[:2]
+        pictures = torch.arange(n_images, device=images.device).repeat_interleave(depth)
+        channels = features.flatten(0, 1)
+        scores: list[Tensor] = []
+        for part, seen in zip(pictures.split(self.chunk), channels.split(self.chunk), strict=True):
+            answers = logits(images[part] * _masks(seen, images)[:, None])
+            scores.append(answers.gather(1, classes[part, None]))
+        return torch.cat(scores).view(n_images, depth)
+
+
+def _masks(channels: Heatmaps, images: Images) -> Heatmaps:
+    masks = resized(channels, images.shape[-2:])
+    low, high = masks.amin((1, 2), keepdim=True), masks.amax((1, 2), keepdim=True)
+    return torch.where(high > low, (masks - low) / (high - low), 0)
