@@ -6,7 +6,7 @@ objects should not: which of the two a heatmap shows is known by construction.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -22,6 +22,7 @@ from torchsite.randomness import Rng, make_rng
 from torchsite.shapes import Labels, Masks, Pixels
 
 OBJECT_SCALE = (1 / 3, 1 / 2)
+PER_PICTURE = ("images", "object_labels", "scene_labels", "regions", "scene_rows")
 Cutouts = Sequence[Sequence[Image.Image]]
 
 
@@ -46,8 +47,7 @@ class BamDataset:
 
     def __getitem__(self, index: Index) -> "BamDataset":
         rows = as_rows(index, len(self))
-        per_picture = [field.name for field in fields(self)[:5]]
-        return replace(self, **{name: getattr(self, name)[rows] for name in per_picture})
+        return replace(self, **{name: getattr(self, name)[rows] for name in PER_PICTURE})
 
     @property
     def scenes_only(self) -> Pixels:

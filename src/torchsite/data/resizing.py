@@ -19,5 +19,6 @@ def resized(data: Dataset, size: int | None) -> Dataset:
 
 
 def _resize(pixels: Pixels, size: int) -> Pixels:
-    resampled = interpolate(pixels.float(), size=(size, size), mode="bilinear", antialias=True)
+    shrinks = size < max(pixels.shape[-2:])  # enlarging needs no antialiasing, which is slow
+    resampled = interpolate(pixels.float(), size=(size, size), mode="bilinear", antialias=shrinks)
     return resampled.round_().clamp_(0, 255).to(torch.uint8)
