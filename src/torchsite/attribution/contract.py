@@ -55,7 +55,7 @@ class Attribution(ABC):
             if self._layout is None:
                 self._layout = faster_layout(self.model, images)
             heatmaps = self._explain(images.detach().clone(), classes.clone())
-        return check_heatmaps(heatmaps.detach(), images)
+        return check_heatmaps(heatmaps.detach().to(images.dtype), images)
 
     def attribute(self, inputs: Images, target: Target) -> Tensor:
         """Captum's spelling; (batch, 1, rows, cols), which broadcasts over the inputs.
