@@ -11,8 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from torchsite.errors import ShapeError
-from torchsite.shapes import Points
-from torchsite.transforms.base import Transform, check_lengths
+from torchsite.shapes import Points, Size
+from torchsite.transforms.base import Transform, axes, check_lengths, half_sides
 
 Values = float | Float[Tensor, " batch"]
 
@@ -100,6 +100,15 @@ class AffineTransform(Transform):
         inverse = torch.linalg.inv(self.matrix)
         shift = inverse[:, None, None, :2, 2]
         return torch.einsum("nij,nhwj->nhwi", inverse[:, :2, :2], points) + shift
+
+    def _grid(self, size: Size) -> Points:
+        """The lookup of all pixels as a sum of a term per row and a term per column: no product per pixel."""
+        extent = half_sides(size).to(self.device)
+        inverse = torch.linalg.inv(self.matrix)[:, :2] / extent[:, None]
+        y, x = (centres.to(self.device) for centres in axes(size))
+        per_row = inverse[:, :, 1, None] * y + inverse[:, :, 2, None]
+        per_col = inverse[:, :, 0, None] * x
+        return (per_row[..., None] + per_col[:, :, None]).permute(0, 2, 3, 1)
 
     def affine_part(self) -> Float[Tensor, "batch 3 3"]:
         """The matrices themselves."""

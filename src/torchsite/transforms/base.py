@@ -136,6 +136,12 @@ def half_sides(size: Size) -> Tensor:
 
 def pixel_centres(size: Size) -> Points:
     """The centre of every pixel: (1, rows, cols, 2), in the coordinates of the lookup."""
-    axes = [(2 * torch.arange(n, dtype=torch.float64) + 1) / n - 1 for n in size]
-    y, x = torch.meshgrid(*axes, indexing="ij")
-    return (torch.stack([x, y], dim=-1) * half_sides(size)).unsqueeze(0)
+    y, x = torch.meshgrid(*axes(size), indexing="ij")
+    return torch.stack([x, y], dim=-1).unsqueeze(0)
+
+
+def axes(size: Size) -> tuple[Tensor, Tensor]:
+    """The centres of the rows and of the columns."""
+    width, height = half_sides(size).tolist()
+    y, x = ((2 * torch.arange(n, dtype=torch.float64) + 1) / n - 1 for n in size)
+    return y * height, x * width

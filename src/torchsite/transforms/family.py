@@ -6,8 +6,10 @@ in ±25 % of the side (the text says ±h/2; the authors' code draws ±0.5 in nor
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import torch
@@ -48,17 +50,24 @@ class TransformFamily:
     def sample(self, n: int, *, rng: Rng) -> Transform:
         """Draw `n` transforms; the same seed gives the same transforms on any device."""
         turn = AffineTransform.rotation(uniform(-self.max_rotation, self.max_rotation, n, rng))
-        shift = AffineTransform.shift(
-            uniform(-self.max_shift, self.max_shift, n, rng), uniform(-self.max_shift, self.max_shift, n, rng)
-        )
-        log_low, log_high = (torch.tensor(self.scale, dtype=torch.float64).log()).tolist()
-        grow = AffineTransform.scale(uniform(log_low, log_high, n, rng).exp())
-        shear = AffineTransform.shear(uniform(-self.max_shear, self.max_shear, n, rng))
-        mirror = AffineTransform.reflection(self.reflect & (torch.rand(n, generator=rng) < 0.5))
-        shape = mirror @ shear @ grow
-        if self.distortion > 0:
-            shape = SmoothTransform.sample(n, uniform(0, self.distortion, n, rng), rng) @ shape
-        return shift @ turn @ shape
+        right, down = (uniform(-self.max_shift, self.max_shift, n, rng) for _ in range(2))
+        shape = self._sample_shape(n, rng)
+        posed = AffineTransform.shift(right, down) @ turn
+        return posed if shape is None else posed @ shape
+
+    def _sample_shape(self, n: int, rng: Rng) -> Transform | None:
+        """Scale, shear, mirror, distortion; nothing where the family leaves shapes alone."""
+        parts: list[Transform] = []
+        if self.scale != (1.0, 1.0):
+            low, high = (math.log(factor) for factor in self.scale)
+            parts.append(AffineTransform.scale(uniform(low, high, n, rng).exp()))
+        if self.max_shear:
+            parts.append(AffineTransform.shear(uniform(-self.max_shear, self.max_shear, n, rng)))
+        if self.reflect:
+            parts.append(AffineTransform.reflection(torch.rand(n, generator=rng) < 0.5))
+        if self.distortion:
+            parts.append(SmoothTransform.sample(n, uniform(0, self.distortion, n, rng), rng))
+        return reduce(lambda first, then: then @ first, parts) if parts else None
 
     def to_json(self) -> str:
         """The ranges as JSON; `from_json` gives an equal family back."""

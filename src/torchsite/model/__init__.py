@@ -1,0 +1,32 @@
+"""Models: SITE, its parts, the black box beside it, and weights that come and go as safetensors."""
+
+from pathlib import Path
+from typing import Any
+
+from torchsite.model.black_box import BlackBox
+from torchsite.model.config import ModelConfig
+from torchsite.model.explanation import Explanation
+from torchsite.model.extractors import EXTRACTORS
+from torchsite.model.generators import GENERATORS
+from torchsite.model.pretrained import Pretrained, find_weights, read_config, shipped_models
+from torchsite.model.site import SITE
+
+KINDS: dict[str, type[Pretrained]] = {"site": SITE, "black_box": BlackBox}
+
+
+def load(name: Path | str, **options: Any) -> Pretrained:
+    """Any saved model, of whichever kind: a shipped name, a folder, or a hub id."""
+    folder = find_weights(name)
+    return KINDS[read_config(folder).kind].from_pretrained(folder, **options)
+
+
+__all__ = [
+    "EXTRACTORS",
+    "GENERATORS",
+    "SITE",
+    "BlackBox",
+    "Explanation",
+    "ModelConfig",
+    "load",
+    "shipped_models",
+]

@@ -1,0 +1,56 @@
+"""The few building blocks that extractors and generators share.
+
+All activations are modules of their own and none works in place, so that hooks and modified backward
+passes see every one of them.
+"""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from torchsite.shapes import Maps, Size
+
+
+def conv_block(inputs: int, outputs: int, stride: int = 1, kernel: int = 3) -> nn.Sequential:
+    """Convolution, batch norm, ReLU."""
+    conv = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False)
+    return nn.Sequential(conv, nn.BatchNorm2d(outputs), nn.ReLU())
+
+
+class Upsample(nn.Module):
+    """Bilinear upsampling by 2, cropped to a given size: smooth, so no checkerboard can arise."""
+
+    def __init__(self, size: Size) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, maps: Maps) -> Maps:
+        """Twice the rows and columns, then the wanted ones."""
+        doubled = F.interpolate(maps, scale_factor=2, mode="bilinear", align_corners=False)
+        return doubled[..., : self.size[0], : self.size[1]]
+
+
+def halvings(size: Size, times: int) -> list[Size]:
+    """The sizes of maps that are halved (rounded up) again and again, the given one first."""
+    sizes = [size]
+    for _ in range(times):
+        rows, cols = sizes[-1]
+        sizes.append(((rows + 1) // 2, (cols + 1) // 2))
+    return sizes
+
+
+def n_parameters(module: nn.Module) -> int:
+    """How many trainable numbers a module has."""
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
+
+
+def halve() -> nn.MaxPool2d:
+    """Max pooling by 2 that keeps the last odd row and column."""
+    return nn.MaxPool2d(2, ceil_mode=True)
+
+
+def dirac_(conv: nn.Conv2d) -> nn.Conv2d:
+    """Start a convolution as a partial identity: its first outputs copy its inputs."""
+    n = min(conv.in_channels, conv.out_channels)
+    weight: Tensor = conv.weight.data
+    nn.init.dirac_(weight[:n])
+    return conv

@@ -1,0 +1,133 @@
+"""One forward pass of SITE, kept: the prediction and its reasons are the same numbers.
+
+    ŵ_i = w_i ⊙ z · product_scale        contributions
+    logit_i = Σ ŵ_i                      completeness
+    heatmap_i = H(Σ_depth ŵ_i) / s²      H: bilinear upsampling by s, align_corners=False
+
+For an integer factor s every feature cell has total weight s² under H, edges included, so the heatmap in
+pixels sums to the logit exactly.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from torchsite.errors import ShapeError, did_you_mean
+from torchsite.shapes import (
+    ClassHeatmaps,
+    Contributions,
+    Features,
+    Heatmaps,
+    Images,
+    Labels,
+    Logits,
+    Maps,
+    Prototypes,
+    Size,
+)
+
+ClassChoice = int | str | Labels
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What the model saw (`features`), what it looked for (`prototypes`), and how well they agree."""
+
+    images: Images
+    features: Features
+    prototypes: Prototypes
+    evidence: Float[Tensor, "batch classes rows cols"]
+    product_scale: float
+    classes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def contributions(self) -> Contributions:
+        """What each feature adds to each logit: w_i ⊙ z, scaled."""
+        return self.prototypes * self.features.unsqueeze(1) * self.product_scale
+
+    @property
+    def logits(self) -> Logits:
+        """The sums of the contributions."""
+        return self.evidence.sum((-2, -1))
+
+    @property
+    def probabilities(self) -> Logits:
+        """The softmax of the logits."""
+        return self.logits.softmax(1)
+
+    @property
+    def predicted(self) -> Labels:
+        """The class with the largest sum, for each picture."""
+        return self.logits.argmax(1)
+
+    def heatmaps(
+        self, size: Size | None = None, classes: ClassChoice | None = None
+    ) -> ClassHeatmaps | Heatmaps:
+        """Raw, signed evidence per pixel: for all classes, or for one chosen class per picture.
+
+        `size` is the picture's own by default. `classes` may be one class (number or name) for all
+        pictures or one number per picture; the result then has no class axis.
+        """
+        chosen = self.evidence if classes is None else self._of(classes).unsqueeze(1)
+        maps = enlarge(chosen, size or _size(self.images))
+        return maps if classes is None else maps.squeeze(1)
+
+    def why(self, a: ClassChoice, b: ClassChoice, size: Size | None = None) -> Heatmaps:
+        """Which pixels speak for class `a` rather than `b`; the sum is logit_a - logit_b."""
+        difference = self._of(a) - self._of(b)
+        return enlarge(difference.unsqueeze(1), size or _size(self.images)).squeeze(1)
+
+    def runner_up(self) -> Labels:
+        """The class with the second largest logit."""
+        return self.logits.topk(2, dim=1).indices[:, 1]
+
+    def class_index(self, choice: ClassChoice) -> Labels:
+        """One class number per picture from a number, a name, or numbers."""
+        n_classes = self.evidence.shape[1]
+        if isinstance(choice, str):
+            if choice not in self.classes:
+                raise ShapeError(f"no class {choice!r}: {did_you_mean(choice, self.classes)}")
+            choice = self.classes.index(choice)
+        index = torch.as_tensor(choice, device=self.evidence.device)
+        if index.dtype not in (torch.int64, torch.int32) or index.numel() not in (1, len(self)):
+            raise ShapeError(
+                f"classes: expected one class or {len(self)} integers, "
+                f"got {tuple(index.shape)} of {index.dtype}"
+            )
+        if len(self) and (int(index.min()) < 0 or int(index.max()) >= n_classes):
+            raise ShapeError(f"classes: expected numbers from 0 to {n_classes - 1}, got {index.tolist()}")
+        return index.reshape(-1).long().expand(len(self))
+
+    def plot(self, index: int = 0, n_classes: int = 5) -> "object":
+        """A matplotlib figure of one picture: the strongest classes with prototypes and heatmaps."""
+        from torchsite.model.drawing import draw_explanation
+
+        return draw_explanation(self, index, n_classes)
+
+    def _repr_html_(self) -> str:
+        from torchsite.model.drawing import explanation_html
+
+        return explanation_html(self)
+
+    def _of(self, choice: ClassChoice) -> Maps:
+        index = self.class_index(choice)
+        return self.evidence[torch.arange(len(self), device=index.device), index]
+
+
+def enlarge(evidence: Maps, size: Size) -> Maps:
+    """Evidence of feature cells spread over pixels, keeping its sum (exactly, for integer factors)."""
+    rows, cols = evidence.shape[-2:]
+    if (rows, cols) == tuple(size):
+        return evidence
+    pixels_per_cell = (size[0] * size[1]) / (rows * cols)
+    return F.interpolate(evidence, size=size, mode="bilinear", align_corners=False) / pixels_per_cell
+
+
+def _size(images: Images) -> Size:
+    return (images.shape[-2], images.shape[-1])

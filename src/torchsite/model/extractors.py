@@ -1,0 +1,171 @@
+"""Feature extractors F1: from a picture to features with a spatial layout.
+
+An extractor maps (batch, channels, height, width) to *raw* features (batch, depth, rows, cols); the model
+bounds them. Any module with such an output will do; the ones here are built by name.
+
+| name | for | parameters | output at 32×32 |
+|---|---|---|---|
+| identity | pictures whose pixels are the evidence (digits, glyphs) | 0 | the picture |
+| small_cnn | the paper's small CNN | 1.1 M | 8×8 |
+| resnet18 | the paper's large one, all four stages | 11.2 M | 16×16 |
+| pyramid | two CPU cores: recognises at 4×4, answers at 16×16 | 0.7 M | 16×16 |
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch.nn.functional as F
+from torch import nn
+
+from torchsite.errors import ConfigError, did_you_mean
+from torchsite.model.blocks import conv_block, halve
+from torchsite.shapes import Features, Images
+
+
+class Identity(nn.Module):
+    """z = x: the pixels are the features."""
+
+    def __init__(self, channels: int, depth: int | None = None) -> None:
+        super().__init__()
+        if depth not in (None, channels):
+            raise ConfigError(
+                f"the identity has as many features as channels: expected {channels}, got {depth}"
+            )
+
+    def forward(self, images: Images) -> Features:
+        """The pictures themselves."""
+        return images
+
+
+class SmallCNN(nn.Module):
+    """Five 3×3 convolutions with two poolings; the features stand at a quarter of the resolution."""
+
+    def __init__(self, channels: int, depth: int = 16, widths: Sequence[int] = (64, 128, 256)) -> None:
+        super().__init__()
+        first, second, third = widths
+        self.layers = nn.Sequential(
+            conv_block(channels, first),
+            halve(),
+            conv_block(first, second),
+            conv_block(second, second),
+            halve(),
+            conv_block(second, third),
+            conv_block(third, third),
+        )
+        self.head = nn.Conv2d(third, depth, 1)
+
+    def forward(self, images: Images) -> Features:
+        """Raw features at a quarter of the resolution."""
+        return self.head(self.layers(images))
+
+
+class LateralSum(nn.Module):
+    """From several resolutions to the highest: 1×1 convolutions to a common width, summed bottom up."""
+
+    def __init__(self, widths: Sequence[int], common: int, depth: int) -> None:
+        super().__init__()
+        self.laterals = nn.ModuleList(nn.Conv2d(width, common, 1) for width in widths)
+        self.smooth = conv_block(common, common)
+        self.head = nn.Conv2d(common, depth, 1)
+
+    def forward(self, maps: Sequence[Features]) -> Features:
+        """`maps` run from high to low resolution; each sum is upsampled to its next neighbour."""
+        total = self.laterals[-1](maps[-1])
+        for lateral, finer in zip(reversed(self.laterals[:-1]), reversed(maps[:-1]), strict=True):
+            size = finer.shape[-2:]
+            total = lateral(finer) + F.interpolate(total, size=size, mode="bilinear", align_corners=False)
+        return self.head(self.smooth(total))
+
+
+class Pyramid(nn.Module):
+    """Recognises at low resolution, answers at high: convolutions down to an eighth, sums back to a half."""
+
+    def __init__(
+        self, channels: int, depth: int = 16, widths: Sequence[int] = (32, 64, 128, 192), common: int = 64
+    ) -> None:
+        super().__init__()
+        self.stem = conv_block(channels, widths[0])
+        pairs = pairwise(widths)
+        self.stages = nn.ModuleList(
+            nn.Sequential(halve(), conv_block(before, after), conv_block(after, after))
+            for before, after in pairs
+        )
+        self.answer = LateralSum(widths[1:], common, depth)
+
+    def forward(self, images: Images) -> Features:
+        """Raw features at half the resolution."""
+        maps = [self.stem(images)]
+        for stage in self.stages:
+            maps.append(stage(maps[-1]))
+        return self.answer(maps[1:])
+
+
+class BasicBlock(nn.Module):
+    """Two 3×3 convolutions and a skip (He et al. 2016)."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.first = conv_block(inputs, outputs, stride)
+        self.second = nn.Sequential(
+            nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs)
+        )
+        self.skip: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.skip = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs)
+            )
+        self.relu = nn.ReLU()
+
+    def forward(self, maps: Features) -> Features:
+        """relu(f(x) + skip(x))."""
+        return self.relu(self.second(self.first(maps)) + self.skip(maps))
+
+
+class ResNet18(nn.Module):
+    """All four stages of ResNet-18; lateral sums bring the answer back to the second stage's resolution.
+
+    `large_stem` is the original 7×7 stem with stride 4 in all, for pictures above 64 pixels.
+    """
+
+    WIDTHS = (64, 128, 256, 512)
+
+    def __init__(self, channels: int, depth: int = 16, large_stem: bool = False, common: int = 64) -> None:
+        super().__init__()
+        self.stem = (
+            nn.Sequential(conv_block(channels, 64, 2, kernel=7), nn.MaxPool2d(3, 2, padding=1))
+            if large_stem
+            else conv_block(channels, 64)
+        )
+        befores = (64, *self.WIDTHS[:-1])
+        self.stages = nn.ModuleList(
+            nn.Sequential(BasicBlock(before, after, 1 if i == 0 else 2), BasicBlock(after, after, 1))
+            for i, (before, after) in enumerate(zip(befores, self.WIDTHS, strict=True))
+        )
+        self.first_answer = 0 if large_stem else 1
+        self.answer = LateralSum(self.WIDTHS[self.first_answer :], common, depth)
+
+    def forward(self, images: Images) -> Features:
+        """Raw features at half (small stem) or a quarter (large stem) of the resolution."""
+        maps = [self.stem(images)]
+        for stage in self.stages:
+            maps.append(stage(maps[-1]))
+        return self.answer(maps[1 + self.first_answer :])
+
+
+EXTRACTORS: Mapping[str, Callable[..., nn.Module]] = {
+    "identity": Identity,
+    "small_cnn": SmallCNN,
+    "resnet18": ResNet18,
+    "pyramid": Pyramid,
+}
+
+
+def build_extractor(name: str, channels: int, options: Mapping[str, Any]) -> nn.Module:
+    """An extractor by name; unknown names and options are errors."""
+    if name not in EXTRACTORS:
+        raise ConfigError(f"no feature extractor {name!r}: {did_you_mean(name, EXTRACTORS)}")
+    try:
+        return EXTRACTORS[name](channels, **options)
+    except TypeError as error:
+        raise ConfigError(f"feature extractor {name!r}: {error}") from error

@@ -1,0 +1,186 @@
+"""Prototype generators G: from features to one prototype per class, all classes at once.
+
+A generator maps features (batch, depth, rows, cols) to *raw* prototypes (batch, classes, depth, rows,
+cols); the model bounds them. All forms share one convolutional encoder and differ in their decoders; the
+comparison that chose the default is in docs/design/generators.md.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchsite.errors import ConfigError, did_you_mean
+from torchsite.model.blocks import Upsample, conv_block, halve, halvings
+from torchsite.shapes import Features, Maps, Prototypes, Size
+
+
+class Encoder(nn.Module):
+    """Reads the features down to an eighth of their resolution, then to one code per picture."""
+
+    def __init__(self, depth: int, size: Size, widths: Sequence[int], code: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(conv_block(depth, widths[0]))
+        for before, after in pairwise(widths):
+            self.layers.extend([halve(), conv_block(before, after), conv_block(after, after)])
+        self.layers.append(halve())
+        rows, cols = halvings(size, len(widths))[-1]
+        self.code = nn.Sequential(
+            nn.Linear(widths[-1] * rows * cols, code, bias=False), nn.BatchNorm1d(code), nn.ReLU()
+        )
+
+    def forward(self, features: Features) -> torch.Tensor:
+        """One code per picture: which things are seen, and in which pose."""
+        return self.code(self.layers(features).flatten(1))
+
+
+class TrunkGenerator(nn.Module):
+    """One shared convolutional trunk draws, light per-class heads choose: the default.
+
+    The trunk grows from a quarter of the resolution by bilinear upsampling; each class adds only one
+    3×3 kernel per feature channel, so a hundred classes more cost a few per cent.
+    """
+
+    def __init__(
+        self,
+        depth: int,
+        size: Size,
+        n_classes: int,
+        widths: Sequence[int] = (32, 64, 128),
+        code: int = 128,
+        trunk: Sequence[int] = (64, 64, 32),
+    ) -> None:
+        super().__init__()
+        self.shape = (n_classes, depth, *size)
+        self.encoder = Encoder(depth, size, widths, code)
+        _, half, quarter = halvings(size, 2)
+        self.start = (trunk[0], *quarter)
+        self.unfold = nn.Sequential(nn.Linear(code, trunk[0] * quarter[0] * quarter[1]), nn.ReLU())
+        self.trunk = nn.Sequential(
+            conv_block(trunk[0], trunk[0]),
+            Upsample(half),
+            conv_block(trunk[0], trunk[1]),
+            Upsample(size),
+            conv_block(trunk[1], trunk[2]),
+        )
+        self.heads = nn.Conv2d(trunk[2], n_classes * depth, 3, padding=1)
+
+    def forward(self, features: Features) -> Prototypes:
+        """Raw prototypes of all classes."""
+        start = self.unfold(self.encoder(features)).unflatten(1, self.start)
+        return self.heads(self.trunk(_channels_last(start))).unflatten(1, self.shape[:2])
+
+
+class ShuffleGenerator(nn.Module):
+    """A trunk at a quarter of the resolution whose heads draw 4×4 pixels at once by pixel shuffle."""
+
+    def __init__(
+        self,
+        depth: int,
+        size: Size,
+        n_classes: int,
+        widths: Sequence[int] = (32, 64, 128),
+        code: int = 128,
+        trunk: int = 64,
+    ) -> None:
+        super().__init__()
+        self.shape = (n_classes, depth, *size)
+        self.encoder = Encoder(depth, size, widths, code)
+        quarter = halvings(size, 2)[-1]
+        self.start = (trunk, *quarter)
+        self.unfold = nn.Sequential(nn.Linear(code, trunk * quarter[0] * quarter[1]), nn.ReLU())
+        self.trunk = nn.Sequential(conv_block(trunk, trunk), conv_block(trunk, trunk))
+        self.heads = nn.Conv2d(trunk, n_classes * depth * 16, 3, padding=1)
+        self.shuffle = nn.PixelShuffle(4)
+
+    def forward(self, features: Features) -> Prototypes:
+        """Raw prototypes of all classes."""
+        start = self.unfold(self.encoder(features)).unflatten(1, self.start)
+        drawn = self.shuffle(self.heads(self.trunk(_channels_last(start))))
+        return drawn[..., : self.shape[2], : self.shape[3]].unflatten(1, self.shape[:2])
+
+
+class TransposedGenerator(nn.Module):
+    """The authors' form: per class a decoder of its own, as grouped transposed convolutions."""
+
+    def __init__(
+        self,
+        depth: int,
+        size: Size,
+        n_classes: int,
+        widths: Sequence[int] = (32, 64, 128),
+        code: int = 128,
+        trunk: Sequence[int] = (32, 16),
+    ) -> None:
+        super().__init__()
+        self.shape = (n_classes, depth, *size)
+        self.encoder = Encoder(depth, size, widths, code)
+        quarter = halvings(size, 2)[-1]
+        first, second = (n_classes * width for width in trunk)
+        self.start = (first, *quarter)
+        self.unfold = nn.Sequential(nn.Linear(code, first * quarter[0] * quarter[1]), nn.ReLU())
+        self.decoders = nn.Sequential(
+            nn.ConvTranspose2d(first, second, 4, stride=2, padding=1, groups=n_classes),
+            nn.ReLU(),
+            nn.ConvTranspose2d(second, n_classes * depth, 4, stride=2, padding=1, groups=n_classes),
+        )
+
+    def forward(self, features: Features) -> Prototypes:
+        """Raw prototypes of all classes."""
+        drawn = self.decoders(self.unfold(self.encoder(features)).unflatten(1, self.start))
+        return drawn[..., : self.shape[2], : self.shape[3]].unflatten(1, self.shape[:2])
+
+
+class DenseGenerator(nn.Module):
+    """Per class one dense layer from a code of its own to all pixels: fast, but knows no neighbourhood."""
+
+    def __init__(
+        self,
+        depth: int,
+        size: Size,
+        n_classes: int,
+        widths: Sequence[int] = (32, 64, 128),
+        code: int = 128,
+        rank: int = 64,
+    ) -> None:
+        super().__init__()
+        self.shape = (n_classes, depth, *size)
+        self.encoder = Encoder(depth, size, widths, code)
+        self.codes = nn.Sequential(
+            nn.Linear(code, n_classes * rank), nn.ReLU(), nn.Unflatten(1, (n_classes, rank))
+        )
+        pixels = depth * size[0] * size[1]
+        self.weight = nn.Parameter(torch.randn(n_classes, rank, pixels) / rank**0.5)
+        self.bias = nn.Parameter(torch.zeros(n_classes, pixels))
+
+    def forward(self, features: Features) -> Prototypes:
+        """Raw prototypes of all classes."""
+        drawn = torch.einsum("nkr,krp->nkp", self.codes(self.encoder(features)), self.weight)
+        return (drawn + self.bias).unflatten(2, self.shape[1:])
+
+
+GENERATORS: Mapping[str, Callable[..., nn.Module]] = {
+    "trunk": TrunkGenerator,
+    "shuffle": ShuffleGenerator,
+    "transposed": TransposedGenerator,
+    "dense": DenseGenerator,
+}
+
+
+def build_generator(
+    name: str, depth: int, size: Size, n_classes: int, options: Mapping[str, Any]
+) -> nn.Module:
+    """A generator by name; unknown names and options are errors."""
+    if name not in GENERATORS:
+        raise ConfigError(f"no generator {name!r}: {did_you_mean(name, GENERATORS)}")
+    try:
+        return GENERATORS[name](depth, size, n_classes, **options)
+    except TypeError as error:
+        raise ConfigError(f"generator {name!r}: {error}") from error
+
+
+def _channels_last(maps: Maps) -> Maps:
+    """The memory layout in which convolutions are fastest."""
+    return maps.contiguous(memory_format=torch.channels_last)

@@ -1,0 +1,128 @@
+"""Weights on disk: `model.safetensors` and `config.json` in one folder, read strictly, never unpickled.
+
+`from_pretrained` takes the name of a model shipped with the package, a folder, or a hub id. Unknown fields,
+missing or additional tensors, wrong shapes and damaged files are errors; files are written atomically.
+"""
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from huggingface_hub import ModelHubMixin, snapshot_download
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from torchsite.configs import from_mapping, to_mapping
+from torchsite.errors import ConfigError, WeightsError
+from torchsite.model.config import ModelConfig
+from torchsite.results import write_atomically
+
+WEIGHTS_FILE = "model.safetensors"
+CONFIG_FILE = "config.json"
+
+
+class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["explainability", "equivariance"]):
+    """A model that can be saved to a folder or the hub and comes back bit for bit."""
+
+    config: ModelConfig
+
+    @classmethod
+    def from_config(cls, config: ModelConfig, **modules: nn.Module) -> Self:
+        """Build the model that a configuration describes; custom parts are passed as `modules`."""
+        raise NotImplementedError
+
+    def save_pretrained(  # type: ignore[override]
+        self, save_directory: Path | str, *, dtype: torch.dtype | None = None
+    ) -> Path:
+        """Write weights (in `dtype`, if given) and configuration; each file appears whole or not at all."""
+        folder = Path(save_directory)
+        tensors = {name: _stored(tensor, dtype) for name, tensor in self.state_dict().items()}
+        write_atomically(
+            folder / WEIGHTS_FILE, lambda path: save_file(tensors, path, metadata={"format": "pt"})
+        )
+        text = json.dumps(to_mapping(self.config), indent=2, ensure_ascii=False) + "\n"
+        write_atomically(folder / CONFIG_FILE, text.encode())
+        return folder
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        """What the hub mixin calls before it uploads."""
+        self.save_pretrained(save_directory)
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Path | str, **options: Any) -> Self:
+        """Load a shipped model by name, a folder, or a hub id.
+
+        Modules that the configuration calls "custom" are passed by name (`feature_extractor=…`); all
+        other options (`revision`, `cache_dir`, `local_files_only`, `token`) go to the hub.
+        """
+        modules = {name: options.pop(name) for name in list(options) if isinstance(options[name], nn.Module)}
+        folder = find_weights(pretrained_model_name_or_path, **options)
+        model = cls.from_config(read_config(folder), **modules)
+        model.load_state_dict(read_tensors(folder, dict(model.state_dict())))
+        return model.eval()
+
+
+def shipped_models() -> dict[str, Path]:
+    """The models that come with the package, by name."""
+    root = Path(str(resources.files("torchsite"))) / "weights"
+    return {folder.name: folder for folder in sorted(root.glob("*")) if (folder / CONFIG_FILE).is_file()}
+
+
+def find_weights(name: Path | str, **options: Any) -> Path:
+    """The folder that a shipped name, a path or a hub id stands for."""
+    shipped = shipped_models()
+    if str(name) in shipped:
+        return shipped[str(name)]
+    if Path(name).is_dir():
+        return Path(name)
+    try:
+        return Path(snapshot_download(str(name), allow_patterns=[CONFIG_FILE, WEIGHTS_FILE], **options))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        raise WeightsError(
+            f"no model {str(name)!r}: it is neither shipped ({', '.join(shipped) or 'none'}), nor a folder, "
+            f"nor reachable on the hub ({type(error).__name__}: {str(error).splitlines()[0]})"
+        ) from error
+
+
+def read_config(folder: Path) -> ModelConfig:
+    """The configuration in a folder; anything unexpected is an error that names the file."""
+    path = folder / CONFIG_FILE
+    try:
+        return from_mapping(ModelConfig, json.loads(path.read_text()))
+    except FileNotFoundError:
+        raise WeightsError(
+            f"{folder} holds no {CONFIG_FILE}: expected a folder made by save_pretrained"
+        ) from None
+    except (json.JSONDecodeError, UnicodeDecodeError, ConfigError) as error:
+        raise WeightsError(f"{path} cannot be read: {error}") from error
+
+
+def read_tensors(folder: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Exactly the expected tensors, in the expected shapes and types."""
+    path = folder / WEIGHTS_FILE
+    try:
+        found = load_file(path)
+    except FileNotFoundError:
+        raise WeightsError(
+            f"{folder} holds no {WEIGHTS_FILE}: expected a folder made by save_pretrained"
+        ) from None
+    except (SafetensorError, OSError) as error:
+        raise WeightsError(f"{path} is damaged ({error}): fetch or train it again") from error
+    missing, additional = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
+    if missing or additional:
+        raise WeightsError(f"{path} does not fit its config: missing {missing}, not expected {additional}")
+    for name, tensor in found.items():
+        if tensor.shape != expected[name].shape:
+            raise WeightsError(
+                f"{path}: {name} has shape {tuple(tensor.shape)}, expected {tuple(expected[name].shape)}"
+            )
+    return {name: tensor.to(expected[name].dtype) for name, tensor in found.items()}
+
+
+def _stored(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
+    plain = tensor.detach().cpu().contiguous()
+    return plain.to(dtype) if dtype is not None and plain.is_floating_point() else plain

@@ -1,0 +1,173 @@
+"""A comparison as a table for the terminal, Markdown and CSV, and as a figure.
+
+Everything is drawn from a `Comparison`, which is read from its result file: what is shown can be traced.
+"""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from torchsite.experiments.comparison import MODEL, Cell, Comparison
+from torchsite.metrics import METRICS
+from torchsite.results import write_atomically
+
+COST = "ms / image"
+
+
+def columns(comparison: Comparison) -> list[tuple[str, str]]:
+    """The measure and the dotted name of each figure shown."""
+    return [(metric, figure) for metric in comparison.metrics for figure in METRICS[metric].headline]
+
+
+def to_rich(comparison: Comparison) -> Table:
+    """A table for the terminal; reasons stand below it."""
+    table = Table(
+        title=title(comparison), caption="\n".join(notes(comparison)) or None, caption_justify="left"
+    )
+    table.add_column("method", no_wrap=True)
+    for metric, figure in columns(comparison):
+        table.add_column(f"{_words(metric)}\n{_words(figure)}", justify="right")
+    table.add_column(COST, justify="right")
+    for row in _rows(comparison):
+        table.add_row(*row)
+    return table
+
+
+def to_markdown(comparison: Comparison) -> str:
+    """A Markdown table with its settings above and its notes below."""
+    names = [f"{_words(metric)}: {_words(figure)}" for metric, figure in columns(comparison)]
+    header = ["method", *names, COST]
+    lines = [title(comparison), "", _line(header), _line(["---", *["---:"] * (len(header) - 1)])]
+    lines += [_line(row) for row in _rows(comparison)]
+    lines += ["", *(f"- {note}" for note in notes(comparison))]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def to_csv(comparison: Comparison) -> str:
+    """One line per method and figure: value, interval, cost, reason."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["method", "metric", "figure", "value", "low", "high", "ms_per_image", "reason"])
+    for cell in comparison.cells:
+        for figure in METRICS[cell.metric].headline:
+            value, low, high = _interval(cell.figure(figure))
+            cost = comparison.cost(cell.method)
+            row = [cell.method, cell.metric, figure, value, low, high, cost, cell.reason]
+            writer.writerow(["" if item is None else item for item in row])
+    return text.getvalue()
+
+
+def draw(comparison: Comparison) -> Figure:
+    """One panel per measure: a point with its interval for every method and figure."""
+    metrics = [m for m in comparison.metrics if any(_drawable(c) for c in comparison.cells if c.metric == m)]
+    rows = max(len(comparison.methods), 1)
+    figure = Figure(figsize=(3.2 * max(len(metrics), 1) + 1.2, 0.32 * rows + 1.6), layout="constrained")
+    axes = figure.subplots(1, max(len(metrics), 1), sharey=True, squeeze=False)[0]
+    for axis, metric in zip(axes, metrics, strict=False):
+        _panel(axis, comparison, metric)
+    axes[0].set_yticks(range(rows), [_words(name) for name in comparison.methods] or [""])
+    axes[0].invert_yaxis()
+    return figure
+
+
+def save_report(comparison: Comparison, folder: Path | str) -> list[Path]:
+    """Write the table as Markdown, CSV and PNG beside the result file."""
+    root = Path(folder)
+    figure = draw(comparison)
+    return [
+        write_atomically(root / "comparison.md", to_markdown(comparison).encode()),
+        write_atomically(root / "comparison.csv", to_csv(comparison).encode()),
+        write_atomically(root / "comparison.png", lambda path: figure.savefig(path, format="png", dpi=120)),
+    ]
+
+
+def title(comparison: Comparison) -> str:
+    """What was compared, on what, in which poses: every result states its range."""
+    config = comparison.config
+    family = config["family"]
+    ranges = f"±{family['max_rotation']:g}°, ±{100 * family['max_shift']:g} % shift"
+    if tuple(family["scale"]) != (1.0, 1.0):
+        ranges += f", scale {family['scale'][0]:g}–{family['scale'][1]:g}"
+    return (
+        f"Explanations of {config['model']} on {config['n_images']:,} pictures of {config['data']}, "
+        f"{config['n_transforms']} transforms each ({ranges}), seed {comparison.seed}"
+    )
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """Why some cells are empty."""
+    grouped: dict[str, list[str]] = {}
+    for cell in comparison.cells:
+        if cell.reason:
+            grouped.setdefault(cell.reason, []).append(f"{_words(cell.metric)} of {_words(cell.method)}")
+    return [f"{', '.join(cells)}: {reason}" for reason, cells in grouped.items()]
+
+
+def _rows(comparison: Comparison) -> Iterator[list[str]]:
+    for method in comparison.methods:
+        cells = [(comparison.cell(method, metric), figure) for metric, figure in columns(comparison)]
+        cost = comparison.cost(method)
+        shown = [_shown(cell, figure) for cell, figure in cells]
+        yield [_words(method), *shown, "" if cost is None else f"{cost:.2f}"]
+
+
+def _shown(cell: Cell | None, figure: str) -> str:
+    if cell is None:
+        return ""
+    if cell.reason is not None:
+        return "n/a"
+    value, low, high = _interval(cell.figure(figure))
+    if value is None:
+        return "–"
+    return (
+        _number(value) if low is None or high is None else f"{_number(value)} ± {_number((high - low) / 2)}"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
+
+
+def _interval(figure: Any) -> tuple[float | None, float | None, float | None]:
+    if isinstance(figure, dict):
+        return figure["value"], figure["low"], figure["high"]
+    return figure, None, None
+
+
+def _drawable(cell: Cell) -> bool:
+    figures = (cell.figure(figure) for figure in METRICS[cell.metric].headline)
+    return any(_interval(figure)[0] is not None for figure in figures)
+
+
+def _panel(axis: Any, comparison: Comparison, metric: str) -> None:
+    figures = METRICS[metric].headline
+    for k, name in enumerate(figures):
+        shift = 0.15 * (k - (len(figures) - 1) / 2)
+        for row, method in enumerate(comparison.methods):
+            cell = comparison.cell(method, metric)
+            value, low, high = _interval(cell.figure(name) if cell is not None else None)
+            if value is None:
+                continue
+            bars = None if low is None or high is None else [[max(value - low, 0)], [max(high - value, 0)]]
+            label = _words(name) if not _labelled(axis, _words(name)) else None
+            axis.errorbar([value], [row + shift], xerr=bars, fmt="o", ms=4, color=f"C{k}", label=label)
+    axis.set_title(_words(metric))
+    axis.grid(axis="x", alpha=0.3)
+    axis.legend(fontsize="x-small", loc="upper center", bbox_to_anchor=(0.5, -0.08))
+
+
+def _labelled(axis: Any, label: str) -> bool:
+    return label in axis.get_legend_handles_labels()[1]
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _words(name: str) -> str:
+    return "(the model)" if name == MODEL else name.replace("_", " ").replace(".", " ").replace("tau ", "τ")

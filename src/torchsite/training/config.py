@@ -1,0 +1,64 @@
+"""Everything that a training run depends on, besides the model and the data."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torchsite.errors import ConfigError
+from torchsite.transforms import TransformFamily
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """A recipe in numbers; the defaults suit pictures of 28 to 32 pixels on a CPU."""
+
+    epochs: int = 10
+    batch_size: int = 128
+    optimiser: Literal["adamw", "muon"] = "adamw"
+    learning_rate: float = 3e-3
+    muon_learning_rate: float = 0.02
+    weight_decay: float = 0.05
+    schedule: Literal["one_cycle", "cosine"] = "one_cycle"
+    warm_up: float = 0.2
+    label_smoothing: float = 0.0
+    transformation_weight: float = 5.0
+    targets: Literal["mean", "nearest", "sampled"] = "nearest"
+    n_nearest: int = 16
+    n_exemplars: int = 4
+    warp: Literal["target", "prototype"] = "target"
+    equivariance_weight: float = 0.0
+    mean_decay: float = 0.99
+    ema_decay: float = 0.0
+    precision: Literal["32", "bf16"] = "32"
+    family: TransformFamily = field(default_factory=TransformFamily)
+    seed: int = 0
+    validate_every: int = 1
+    n_validation: int = 1000
+    checkpoint_seconds: float = 60.0
+    collapse_patience: int = 2
+
+    def __post_init__(self) -> None:
+        for name in (
+            "epochs",
+            "batch_size",
+            "n_nearest",
+            "n_exemplars",
+            "validate_every",
+            "collapse_patience",
+        ):
+            _at_least(name, getattr(self, name), 1)
+        for name in ("transformation_weight", "equivariance_weight", "weight_decay", "checkpoint_seconds"):
+            _at_least(name, getattr(self, name), 0)
+        for name in ("warm_up", "label_smoothing", "mean_decay", "ema_decay"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name}: expected a number in [0, 1), got {getattr(self, name)}")
+        if self.learning_rate <= 0 or self.muon_learning_rate <= 0:
+            raise ConfigError(f"learning rates must be positive, got {self.learning_rate}")
+        if self.n_exemplars > self.n_nearest:
+            raise ConfigError(
+                f"n_exemplars: expected at most n_nearest = {self.n_nearest}, got {self.n_exemplars}"
+            )
+
+
+def _at_least(name: str, value: float, low: float) -> None:
+    if not value >= low:
+        raise ConfigError(f"{name}: expected at least {low}, got {value}")

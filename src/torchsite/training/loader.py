@@ -1,0 +1,68 @@
+"""Batches of row numbers, as a pure function of the seed, the epoch and the step.
+
+Nothing is drawn from a running generator, so a run that was killed continues with the very batches it would
+have seen: the loader only has to be told how many steps are done.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from torchsite.errors import ConfigError
+from torchsite.randomness import make_rng
+
+Rows = Int64[Tensor, " batch"]
+
+
+def epoch_order(n: int, seed: int, epoch: int) -> Rows:
+    """The order in which an epoch visits the pictures."""
+    return torch.randperm(n, generator=make_rng(seed, "order", epoch))
+
+
+class RowLoader:
+    """Iterates over the rows of one epoch, from the step that training has reached.
+
+    `steps_done` tells the optimiser steps so far; each of `ranks` processes sees its own part of every
+    global batch.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        batch_size: int,
+        seed: int,
+        steps_done: Callable[[], int],
+        rank: int = 0,
+        ranks: int = 1,
+    ) -> None:
+        if batch_size % ranks:
+            raise ConfigError(f"batch_size: expected a multiple of the {ranks} processes, got {batch_size}")
+        if n < batch_size:
+            raise ConfigError(f"batch_size: expected at most the {n} training pictures, got {batch_size}")
+        self.n, self.batch_size, self.seed = n, batch_size, seed
+        self.steps_done, self.rank, self.ranks = steps_done, rank, ranks
+
+    def __len__(self) -> int:
+        return self.n // self.batch_size
+
+    def __iter__(self) -> Iterator[Rows]:
+        epoch, first = divmod(self.steps_done(), len(self))
+        order = epoch_order(self.n, self.seed, epoch)
+        for step in range(first, len(self)):
+            rows = order[step * self.batch_size : (step + 1) * self.batch_size]
+            yield rows[self.rank :: self.ranks]
+
+
+class Parts:
+    """The rows 0 to n - 1 in order, in parts of at most `size`."""
+
+    def __init__(self, n: int, size: int) -> None:
+        self.n, self.size = n, size
+
+    def __len__(self) -> int:
+        return -(-self.n // self.size)
+
+    def __iter__(self) -> Iterator[Rows]:
+        return iter(torch.arange(self.n).split(self.size))

@@ -1,0 +1,92 @@
+"""Optimisers and schedules.
+
+AdamW for everything, or Muon for the convolution kernels and AdamW for the rest. Muon (Jordan et al. 2024)
+follows the momentum with its singular values set to one: a Newton–Schulz iteration brings the update, seen
+as a matrix of outputs × inputs, near to the nearest orthogonal one, so no direction of a layer starves.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from torchsite.training.config import TrainingConfig
+
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
+
+
+def orthogonalise(update: Tensor, steps: int = 5) -> Tensor:
+    """The update with all singular values near one (between 0.7 and 1.2), by matrix products only."""
+    a, b, c = NEWTON_SCHULZ
+    x = update / (update.norm() + 1e-7)
+    tall = x.shape[0] > x.shape[1]
+    x = x.T if tall else x
+    for _ in range(steps):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x.T if tall else x
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum, orthogonalised, for kernels of two or more axes; `torch.optim.Muon` takes only matrices."""
+
+    def __init__(
+        self, params: Iterable[Tensor], lr: float, momentum: float = 0.9, weight_decay: float = 0.0
+    ) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """One Nesterov step; the update has the root mean square of an orthogonal matrix."""
+        loss = closure() if closure is not None else None
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._update(parameter, group)
+        return loss
+
+    def _update(self, parameter: Tensor, group: dict[str, Any]) -> None:
+        gradient = parameter.grad
+        assert gradient is not None
+        momentum = self.state[parameter].setdefault("momentum", torch.zeros_like(gradient))
+        momentum.lerp_(gradient, 1 - group["momentum"])
+        nesterov = gradient.lerp(momentum, group["momentum"]).flatten(1)
+        update = orthogonalise(nesterov) * max(1, nesterov.shape[0] / nesterov.shape[1]) ** 0.5
+        parameter.mul_(1 - group["lr"] * group["weight_decay"])
+        parameter.sub_(group["lr"] * update.view_as(parameter))
+
+
+def make_optimisers(module: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
+    """One optimiser for all parameters, or Muon for the kernels and AdamW for the rest."""
+    named = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
+    kernels = [p for _, p in named if p.ndim == 4 and min(p.flatten(1).shape) > 1 and p.shape[-1] > 1]
+    muon = kernels if config.optimiser == "muon" else []
+    taken = {id(parameter) for parameter in muon}
+    rest = [p for _, p in named if id(p) not in taken]
+    groups = [
+        {"params": [p for p in rest if p.ndim > 1], "weight_decay": config.weight_decay},
+        {"params": [p for p in rest if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    optimisers: list[torch.optim.Optimizer] = [
+        torch.optim.AdamW(
+            [group for group in groups if group["params"]], lr=config.learning_rate, betas=(0.9, 0.99)
+        )
+    ]
+    if muon:
+        optimisers.append(Muon(muon, lr=config.muon_learning_rate, weight_decay=config.weight_decay))
+    return optimisers
+
+
+def schedule(config: TrainingConfig, n_steps: int) -> Callable[[int], float]:
+    """The learning rate of a step as a fraction of its peak: up in a line, then down to nothing."""
+    peak = max(1, round(config.warm_up * n_steps))
+
+    def factor(step: int) -> float:
+        if step < peak:
+            return (step + 1) / peak
+        rest = (n_steps - step) / max(1, n_steps - peak)
+        return rest if config.schedule == "one_cycle" else (1 - math.cos(math.pi * rest)) / 2
+
+    return factor
