@@ -42,7 +42,7 @@ class MaskKResult(NamedTuple):
 class MaskK(Measure):
     """Accuracy and log-odds after blanking the least important pixels and transforming."""
 
-    headline = ("accuracy.area", "accuracy.random_area", "log_odds.area")
+    headline = ("accuracy.area", "accuracy.random_area", "log_odds.area", "log_odds.random_area")
 
     def __init__(
         self,

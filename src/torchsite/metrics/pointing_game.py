@@ -88,7 +88,7 @@ class PointingGame(Measure):
     """Per-class mean hit rate for several tolerances, untransformed and transformed, with floors."""
 
     needs = "regions"
-    headline = ("untransformed.tau_0.score", "transformed.tau_0.score")
+    headline = ("untransformed.tau_0.score", "transformed.tau_0.score", "transformed.tau_0.anywhere")
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ Everything is drawn from a `Comparison`, which is read from its result file: wha
 
 import csv
 import io
-from collections.abc import Iterator
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from torchsite.experiments.comparison import MODEL, Cell, Comparison
 from torchsite.metrics import METRICS
 from torchsite.results import write_atomically
 
-COST = "ms / image"
+PANELS_ACROSS = 4
 
 
 def columns(comparison: Comparison) -> list[tuple[str, str]]:
@@ -25,26 +25,28 @@ def columns(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def to_rich(comparison: Comparison) -> Table:
-    """A table for the terminal; reasons stand below it."""
+    """A table for the terminal, one column per method; intervals are in the files, reasons below."""
     table = Table(
         title=title(comparison), caption="\n".join(notes(comparison)) or None, caption_justify="left"
     )
-    table.add_column("method", no_wrap=True)
-    for metric, figure in columns(comparison):
-        table.add_column(f"{_words(metric)}\n{_words(figure)}", justify="right")
-    table.add_column(COST, justify="right")
-    for row in _rows(comparison):
-        table.add_row(*row)
+    table.add_column("", no_wrap=True)
+    for method in comparison.methods:
+        table.add_column(_words(method), justify="right", overflow="fold")
+    for metric in comparison.metrics:
+        table.add_section()
+        for figure in METRICS[metric].headline:
+            table.add_row(*_row(comparison, metric, figure, intervals=False))
+    table.add_section()
+    table.add_row(*_costs(comparison))
     return table
 
 
 def to_markdown(comparison: Comparison) -> str:
-    """A Markdown table with its settings above and its notes below."""
-    names = [f"{_words(metric)}: {_words(figure)}" for metric, figure in columns(comparison)]
-    header = ["method", *names, COST]
+    """A Markdown table with 95 % intervals, its settings above and its notes below."""
+    header = ["", *map(_words, comparison.methods)]
     lines = [title(comparison), "", _line(header), _line(["---", *["---:"] * (len(header) - 1)])]
-    lines += [_line(row) for row in _rows(comparison)]
-    lines += ["", *(f"- {note}" for note in notes(comparison))]
+    lines += [_line(_row(comparison, *column, intervals=True)) for column in columns(comparison)]
+    lines += [_line(_costs(comparison)), "", *(f"- {note}" for note in notes(comparison))]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -63,15 +65,23 @@ def to_csv(comparison: Comparison) -> str:
 
 
 def draw(comparison: Comparison) -> Figure:
-    """One panel per measure: a point with its interval for every method and figure."""
-    metrics = [m for m in comparison.metrics if any(_drawable(c) for c in comparison.cells if c.metric == m)]
-    rows = max(len(comparison.methods), 1)
-    figure = Figure(figsize=(3.2 * max(len(metrics), 1) + 1.2, 0.32 * rows + 1.6), layout="constrained")
-    axes = figure.subplots(1, max(len(metrics), 1), sharey=True, squeeze=False)[0]
-    for axis, metric in zip(axes, metrics, strict=False):
-        _panel(axis, comparison, metric)
-    axes[0].set_yticks(range(rows), [_words(name) for name in comparison.methods] or [""])
-    axes[0].invert_yaxis()
+    """One panel per measure: a point with its interval for every method and figure.
+
+    Measures of the model alone are one number each and stay in the tables, unless there is nothing else.
+    """
+    rows = [method for method in comparison.methods if method != MODEL] or comparison.methods
+    metrics = [m for m in comparison.metrics if any(_drawable(comparison.cell(row, m)) for row in rows)]
+    across = min(PANELS_ACROSS, max(len(metrics), 1))
+    down = math.ceil(max(len(metrics), 1) / across)
+    size = (3.0 * across + 1.2, (0.3 * len(rows) + 1.7) * down)
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(down, across, sharey=True, squeeze=False).flatten()
+    for axis, metric in zip(panels, metrics, strict=False):
+        _panel(axis, comparison, rows, metric)
+    for axis in panels[len(metrics) :]:
+        axis.set_visible(False)
+    panels[0].set_yticks(range(len(rows)), [_words(name) for name in rows])
+    panels[0].set_ylim(max(len(rows), 1) - 0.5, -0.5)
     return figure
 
 
@@ -108,15 +118,18 @@ def notes(comparison: Comparison) -> list[str]:
     return [f"{', '.join(cells)}: {reason}" for reason, cells in grouped.items()]
 
 
-def _rows(comparison: Comparison) -> Iterator[list[str]]:
-    for method in comparison.methods:
-        cells = [(comparison.cell(method, metric), figure) for metric, figure in columns(comparison)]
-        cost = comparison.cost(method)
-        shown = [_shown(cell, figure) for cell, figure in cells]
-        yield [_words(method), *shown, "" if cost is None else f"{cost:.2f}"]
+def _row(comparison: Comparison, metric: str, figure: str, intervals: bool) -> list[str]:
+    cells = [comparison.cell(method, metric) for method in comparison.methods]
+    shown = [_shown(cell, figure, intervals) for cell in cells]
+    return [f"{_words(metric)}: {_words(figure)}", *shown]
 
 
-def _shown(cell: Cell | None, figure: str) -> str:
+def _costs(comparison: Comparison) -> list[str]:
+    costs = [comparison.cost(method) for method in comparison.methods]
+    return ["cost: ms per image", *("" if cost is None else f"{cost:.2f}" for cost in costs)]
+
+
+def _shown(cell: Cell | None, figure: str, intervals: bool) -> str:
     if cell is None:
         return ""
     if cell.reason is not None:
@@ -124,13 +137,9 @@ def _shown(cell: Cell | None, figure: str) -> str:
     value, low, high = _interval(cell.figure(figure))
     if value is None:
         return "–"
-    return (
-        _number(value) if low is None or high is None else f"{_number(value)} ± {_number((high - low) / 2)}"
-    )
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
+    if low is None or high is None:
+        return f"{value:.1e}"
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]" if intervals else f"{value:.3f}"
 
 
 def _interval(figure: Any) -> tuple[float | None, float | None, float | None]:
@@ -139,16 +148,18 @@ def _interval(figure: Any) -> tuple[float | None, float | None, float | None]:
     return figure, None, None
 
 
-def _drawable(cell: Cell) -> bool:
+def _drawable(cell: Cell | None) -> bool:
+    if cell is None:
+        return False
     figures = (cell.figure(figure) for figure in METRICS[cell.metric].headline)
     return any(_interval(figure)[0] is not None for figure in figures)
 
 
-def _panel(axis: Any, comparison: Comparison, metric: str) -> None:
+def _panel(axis: Any, comparison: Comparison, rows: list[str], metric: str) -> None:
     figures = METRICS[metric].headline
     for k, name in enumerate(figures):
         shift = 0.15 * (k - (len(figures) - 1) / 2)
-        for row, method in enumerate(comparison.methods):
+        for row, method in enumerate(rows):
             cell = comparison.cell(method, metric)
             value, low, high = _interval(cell.figure(name) if cell is not None else None)
             if value is None:
