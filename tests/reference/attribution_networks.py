@@ -28,7 +28,7 @@ def small_vgg(seed, n_classes=4, activation=nn.ReLU):
 
 
 class SmallResNet(nn.Module):
-    """Functional ReLUs, batch norm, a plain and a strided block joined by skip sums, a mean over positions."""
+    """Functional ReLUs, batch norm, a plain and a strided block joined by skip sums, and a mean."""
 
     def __init__(self, n_classes=4):
         super().__init__()

@@ -103,7 +103,9 @@ def test_integrated_gradients(case):
         )
         expected.append((difference * slopes).sum(0))
     found = METHODS["integrated_gradients"](net, baseline=0.25, n_steps=12)(images, classes)
-    torch.testing.assert_close(found, torch.stack(expected), rtol=1e-5, atol=1e-7)  # float32 quadrature weights
+    torch.testing.assert_close(
+        found, torch.stack(expected), rtol=1e-5, atol=1e-7
+    )  # float32 quadrature weights
 
 
 def test_smooth_grad(case):
@@ -195,7 +197,9 @@ def test_rise(score, balanced, keep):
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-8)
 
 
-def slow_extremal_perturbation(net, image, label, area, n_steps, cells, rate, momentum, penalty, width, levels):
+def slow_extremal_perturbation(
+    net, image, label, area, n_steps, cells, rate, momentum, penalty, width, levels
+):
     """The whole objective by its definition, sorted penalty included, differentiated as it stands."""
     side = image.shape[-1]
     pixels = torch.arange(side, dtype=torch.float64) + 0.5

@@ -11,8 +11,9 @@ probability ends there. With this one formula:
 | operation | f |
 |---|---|
 | convolution, transposed convolution, linear | with weights W⁺ and no bias (Zhang et al., equation 2) |
-| average pool, mean, sum, bilinear or nearest upsampling | itself: its weights are non-negative |
-| skip sum Σ_k x_k | p'_k = p·x_k⁺ / Σ_j x_j⁺: an inhibiting input gets nothing, as W⁻ does not |
+| average pool, mean, sum over an axis | itself: its weights are non-negative |
+| skip sum Σ_k x_k | p'_k = p·x_k⁺ / Σ_j x_j⁺ |
+| bilinear or nearest resizing | itself, on x⁺ |
 | product of k factors that depend on the picture | itself, split evenly: see below |
 | times or divided by a constant c ≥ 0 | itself |
 | plus or minus a constant; batch, group, layer norm | p' = p: bias and statistics are no inputs |
@@ -22,6 +23,9 @@ probability ends there. With this one formula:
 **Product.** y = Σ a ⊙ b (a gate, attention, or the product of prototypes and features) is linear in each of
 its factors. By Euler's theorem Σ a·∂y/∂a = Σ b·∂y/∂b = y: either factor alone accounts for all of y, with no
 ground to prefer one. Each of k factors therefore gets 1/k: p'_a = a ⊙ f_a*(p / y) / k. The sum is conserved.
+
+**Positive parts.** Skip sums and resizing often come before the activation, where values have both signs. An
+input that inhibits gets nothing there, as a negative weight does in a convolution; for x ≥ 0 nothing changes.
 
 **Non-negative only.** A conditional probability needs x ≥ 0. An operation that receives negative values from
 tanh, GELU, LeakyReLU or a normalised picture is refused with its name; what happens before the explained
@@ -62,13 +66,18 @@ def contrasted(call: Call, signal: Tensor) -> tuple[Tensor, ...]:
 
 
 def averaged(call: Call, signal: Tensor) -> tuple[Tensor, ...]:
-    """Sum, mean, average pool, upsampling: f itself."""
-    if call.name in ("interpolate", "upsample") and call.argument("mode") == "bicubic":
+    """Sum, mean, average pool: f itself."""
+    (values,) = _non_negative(call)
+    return (shared_out(call.run, values, signal),)
+
+
+def resized(call: Call, signal: Tensor) -> tuple[Tensor, ...]:
+    """Bilinear or nearest resizing: f itself, on the positive parts."""
+    if call.argument("mode") == "bicubic":
         raise call.refusal(
             "bicubic weights are partly negative, excitation backprop has no rule: use bilinear"
         )
-    (values,) = _non_negative(call)
-    return (shared_out(call.run, values, signal),)
+    return (shared_out(call.run, call.values[0].clamp(min=0), signal),)
 
 
 def added(call: Call, signal: Tensor) -> tuple[Tensor, ...]:
@@ -174,7 +183,7 @@ WEIGHTED = frozenset(
     {"linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
 )
 AVERAGES = frozenset(
-    {"sum", "mean", "interpolate", "upsample", "avg_pool1d", "avg_pool2d", "avg_pool3d"}
+    {"sum", "mean", "avg_pool1d", "avg_pool2d", "avg_pool3d"}
     | {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"}
 )
 PRODUCTS = frozenset({"mul", "multiply", "matmul", "mm", "bmm", "einsum", "__rmul__", "__rmatmul__"})
@@ -192,6 +201,7 @@ RULES_BY_NAMES: tuple[tuple[frozenset[str], Rule], ...] = (
     (ACTIVATIONS | NORMS, passed_on),
     (WEIGHTED, weighted),
     (AVERAGES, averaged),
+    (frozenset({"interpolate", "upsample"}), resized),
     (PRODUCTS, multiplied),
     (frozenset({"div", "divide", "true_divide"}), divided),
     (frozenset({"add", "__radd__"}), added),
