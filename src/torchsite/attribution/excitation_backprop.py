@@ -16,11 +16,7 @@ whose logits come straight from a weighted layer.
 Zhang et al.: Top-down neural attention by excitation backprop, ECCV 2016, sections 3.2 and 3.3.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
-from torch import Tensor, nn
 from torch.autograd.graph import Node
 from torch.nn import functional as F
 
@@ -34,7 +30,7 @@ from torchsite.attribution.interception import (
     nodes_between,
     refuse_opaque,
 )
-from torchsite.attribution.layers import resized, watched
+from torchsite.attribution.layers import captured, resized, watched
 from torchsite.errors import NotApplicableError
 from torchsite.shapes import Heatmaps, Images, Labels, Logits
 
@@ -46,10 +42,10 @@ class ExcitationBackprop(LayerAttribution):
 
     def _explain_layer(self, name: str, images: Images, classes: Labels) -> Heatmaps:
         refuse_opaque(self.model, TITLE)
-        with watched(self.model, name) as layer, _captured(layer) as captured:
+        with watched(self.model, name) as layer, captured(layer) as found:
             with Interception(rules.RULES).following(self.model):
                 logits = self._logits(classes)(images.requires_grad_())
-            values = captured[0]
+            values = found[0]
         audit(nodes_between(logits, values), lambda kind, _: kind in rules.MOVES, TITLE)
         self._prepare(logits)
         won = F.one_hot(classes, logits.shape[1]).to(logits)
@@ -82,19 +78,3 @@ def _top(logits: Logits) -> Node:
         "contrastive excitation backprop negates the weights of the layer that the logits come from, "
         "and here they come from a product or a sum without weights: use excitation_backprop"
     )
-
-
-@contextmanager
-def _captured(layer: nn.Module) -> Iterator[list[Tensor]]:
-    """What the layer answers; the model goes on with a copy, so that nothing overwrites it."""
-    found: list[Tensor] = []
-
-    def keep(_: nn.Module, inputs: object, output: Tensor) -> Tensor:
-        found.append(output)
-        return output.clone()
-
-    handle = layer.register_forward_hook(keep)
-    try:
-        yield found
-    finally:
-        handle.remove()

@@ -130,11 +130,11 @@ class Interception(TorchFunctionMode):
         choose = self._rules.get(name)
         slots = _slots(args, kwargs) if choose is not None else ()
         if choose is None or not slots:
-            return self._noted(func(*args, **kwargs), name)
+            return self._left_alone(func, name, args, kwargs)
         call = Call(func, name, args, kwargs, self._where(), slots)
         rule = choose(call)
         if rule is None:
-            return self._noted(func(*args, **kwargs), name)
+            return self._left_alone(func, name, args, kwargs)
         if call.in_place:  # the rule will want to see what is about to be overwritten
             values = [value.clone() for value in call.values]
             return args[0].copy_(Replaced.apply(call, rule, *values))  # type: ignore[no-untyped-call]
@@ -162,10 +162,16 @@ class Interception(TorchFunctionMode):
     def _where(self) -> str:
         return self._path[-1] if self._path else "the model"
 
-    def _noted(self, output: Any, name: str) -> Any:
-        for tensor in output if isinstance(output, tuple | list) else (output,):
-            if isinstance(tensor, Tensor) and tensor.grad_fn is not None:
-                _notes(tensor.grad_fn).setdefault(NOTE, (name, self._where()))
+    def _left_alone(self, func: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Any) -> Any:
+        """Run the call as it is, and leave a note on every node that it adds to the graph."""
+        before = {tensor.grad_fn for tensor in _tensors((args, kwargs))}
+        output = func(*args, **kwargs)
+        added = [tensor.grad_fn for tensor in _tensors((output,))]
+        while added:
+            node = added.pop()
+            if node is not None and node not in before and not is_replaced(node) and NOTE not in _notes(node):
+                _notes(node)[NOTE] = (name, self._where())
+                added.extend(child for child, _ in node.next_functions)
         return output
 
 
@@ -175,9 +181,11 @@ def audit(nodes: Iterable[Node], allowed: Callable[[str, str | None], bool], met
         if is_replaced(node):
             continue
         function, where = _notes(node).get(NOTE, (None, "a part of the model that hides its operations"))
-        kind = "custom function" if _is_custom(node) else kind_of(node)
-        if kind == "custom function" or not allowed(kind, function):
-            raise NotApplicableError(f"{where}: {method} has no rule for {function or node.name()}()")
+        if _is_custom(node):
+            function = None
+        elif allowed(kind_of(node), function):
+            continue
+        raise NotApplicableError(f"{where}: {method} has no rule for {function or node.name()}()")
 
 
 def nodes_between(output: Tensor, source: Tensor) -> list[Node]:
@@ -209,7 +217,8 @@ def is_replaced(node: Node) -> bool:
 
 def kind_of(node: Node) -> str:
     """The name of a built-in node without its tail: `ReluBackward0` is `Relu`."""
-    return node.name().rstrip("0123456789").removesuffix("Backward").removesuffix("Backwards")
+    name = node.name().rpartition("::")[2].rstrip("0123456789")
+    return name.removesuffix("Backwards").removesuffix("Backward")
 
 
 def refuse_opaque(model: nn.Module, method: str) -> None:
@@ -226,6 +235,17 @@ def _notes(node: Node) -> dict[str, tuple[str, str]]:
 
 def _is_custom(node: Node) -> bool:
     return isinstance(node, torch.autograd.function.BackwardCFunction) or "Graph" in node.name()
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    """The tensors among arguments or outputs, also inside of lists and dictionaries."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, tuple | list):
+            yield from _tensors(value)
+        elif isinstance(value, dict):
+            yield from _tensors(value.values())
 
 
 def _slots(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int | str, ...]:

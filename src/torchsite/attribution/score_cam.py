@@ -10,10 +10,10 @@ Wang et al.: Score-CAM: score-weighted visual explanations, CVPR workshop 2020, 
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchsite.attribution.contract import LayerAttribution
-from torchsite.attribution.layers import resized, watched
+from torchsite.attribution.layers import captured, resized, watched
 from torchsite.shapes import Features, Heatmaps, Images, Labels
 
 
@@ -23,19 +23,11 @@ class ScoreCAM(LayerAttribution):
     @torch.no_grad()
     def _explain_layer(self, name: str, images: Images, classes: Labels) -> Heatmaps:
         logits = self._logits(classes)
-        found: list[Features] = []
-
-        def keep(_: nn.Module, inputs: object, output: Features) -> None:
-            found.append(output.clone())
-
-        with watched(self.model, name) as layer:
-            handle = layer.register_forward_hook(keep)
-            try:
-                logits(images)
-            finally:
-                handle.remove()
-        weights = self._scores(found[0], images, classes).softmax(1)
-        maps = torch.einsum("nk,nkhw->nhw", weights, found[0]).clamp(min=0)
+        with watched(self.model, name) as layer, captured(layer) as found:
+            logits(images)
+            features = found[0]
+        weights = self._scores(features, images, classes).softmax(1)
+        maps = torch.einsum("nk,nkhw->nhw", weights, features).clamp(min=0)
         return resized(maps, images.shape[-2:])
 
     def _scores(self, features: Features, images: Images, classes: Labels) -> Tensor:

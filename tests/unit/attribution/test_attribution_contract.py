@@ -1,0 +1,251 @@
+"""Layers, bad input, and what the methods have in common."""
+
+import pytest
+import torch
+from attribution_networks import batch, small_resnet, small_vgg
+from torch import nn
+
+from torchsite.attribution import METHODS, Attribution
+from torchsite.errors import ConfigError, NotApplicableError, ShapeError
+
+POST_HOC = sorted(METHODS.keys() - {"self_explanation"})
+LAYERED = [
+    "contrastive_excitation_backprop",
+    "excitation_backprop",
+    "grad_cam",
+    "linear_approximation",
+    "score_cam",
+]
+
+
+def test_the_table_has_every_method_of_the_paper_and_more():
+    paper = {"gradient", "guided_backprop", "deconvnet", "linear_approximation", "grad_cam"}
+    paper |= {"excitation_backprop", "rise", "extremal_perturbation"}
+    expected = {"integrated_gradients", "smooth_grad", "occlusion", "score_cam", "random"}
+    expected |= {"contrastive_excitation_backprop", "self_explanation"}
+    assert set(METHODS) == paper | expected
+    assert all(issubclass(method, Attribution) for method in METHODS.values())
+
+
+@pytest.mark.parametrize("name", LAYERED)
+def test_a_layer_by_module_by_name_or_the_last_spatial_one(name):
+    net, (images, classes) = small_vgg(0), batch(0)
+    by_name, by_module, chosen = (
+        METHODS[name](net, layer="4"),
+        METHODS[name](net, layer=net[4]),
+        METHODS[name](net),
+    )
+    assert by_name.layer_name == by_module.layer_name == "4"
+    assert chosen.layer_name is None
+    maps = [method(images, classes) for method in (by_name, by_module, chosen)]
+    assert chosen.layer_name == "4"
+    assert torch.equal(maps[0], maps[1])
+    assert torch.equal(maps[0], maps[2])
+
+
+@pytest.mark.parametrize("name", ["gradient", "rise", "occlusion"])
+def test_methods_on_pictures_name_no_layer(name):
+    net, (images, classes) = small_vgg(0), batch(0)
+    method = METHODS[name](net, **({"n_masks": 4} if name == "rise" else {}))
+    method(images, classes)
+    assert method.layer_name is None
+
+
+class Odd(nn.Module):
+    """A layer twice used, one never used, one that the logits do not depend on, one that answers a pair."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 2, 3, padding=1)
+        self.block = nn.Sequential(nn.Conv2d(2, 3, 3, padding=1), nn.ReLU())
+        self.twice = nn.ReLU()
+        self.never = nn.Conv2d(2, 2, 3)
+        self.aside = nn.Conv2d(3, 3, 3)
+        self.pair = Pair()
+        self.head = nn.Linear(3, 4)
+        self.double().eval()
+
+    def forward(self, images):
+        last = self.block(self.twice(self.conv(self.twice(images))))
+        self.aside(last)
+        return self.head(self.pair(last)[0].amax((2, 3)))
+
+
+class Pair(nn.Module):
+    def forward(self, features):
+        return features, features
+
+
+def test_the_last_spatial_layer_is_the_outermost_that_the_logits_depend_on():
+    images, classes = batch(0)
+    method = METHODS["grad_cam"](Odd())
+    method(images, classes)
+    assert method.layer_name == "block"
+
+
+@pytest.mark.parametrize("name", LAYERED)
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        ("twice", "more than once"),
+        ("never", "does not run"),
+        ("head", r"expected \(batch"),
+        ("pair", "got tuple"),
+    ],
+)
+def test_a_layer_that_cannot_be_explained(name, layer, message):
+    images, classes = batch(0)
+    with pytest.raises(NotApplicableError, match=message):
+        METHODS[name](Odd(), layer=layer)(images, classes)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in LAYERED if name != "score_cam"]
+)  # which only makes masks of it
+def test_a_layer_that_the_logits_do_not_depend_on(name):
+    images, classes = batch(0)
+    with pytest.raises(NotApplicableError, match="do not depend on layer 'aside'"):
+        METHODS[name](Odd(), layer="aside")(images, classes)
+
+
+@pytest.mark.parametrize("name", LAYERED)
+def test_strangers_and_models_without_space(name):
+    net, (images, classes) = small_vgg(0), batch(0)
+    with pytest.raises(NotApplicableError, match="no layer '44'"):
+        METHODS[name](net, layer="44")
+    with pytest.raises(NotApplicableError, match="no layer of the model"):
+        METHODS[name](net, layer=nn.ReLU())
+    flat = nn.Sequential(nn.Flatten(), nn.Linear(128, 4)).double()
+    with pytest.raises(NotApplicableError, match="no spatial layer"):
+        METHODS[name](flat)(images, classes)
+
+
+@pytest.mark.parametrize("name", ["gradient", "grad_cam", "random", "rise"])
+@pytest.mark.parametrize(
+    ("images", "classes", "message"),
+    [
+        (torch.rand(2, 8, 8), [0, 1], "expected \\(batch, channels, height, width\\)"),
+        (torch.rand(2, 2, 0, 8), [0, 1], "expected \\(batch"),
+        (torch.zeros(2, 2, 8, 8, dtype=torch.uint8), [0, 1], "floating point"),
+        (torch.full((2, 2, 8, 8), torch.nan), [0, 1], "NaN or infinity in pictures \\[0, 1\\]"),
+        (torch.full((2, 2, 8, 8), torch.inf), [0, 1], "NaN or infinity"),
+        ([[1.0]], [0, 1], "expected a tensor"),
+        (torch.rand(2, 2, 8, 8), [0, 1, 2], "one per picture"),
+        (torch.rand(2, 2, 8, 8), [[0, 1]], "one per picture"),
+        (torch.rand(2, 2, 8, 8), [0.0, 1.0], "int64"),
+        (torch.rand(2, 2, 8, 8), [True, False], "int64"),
+        (torch.rand(2, 2, 8, 8), [-1, 0], "indices from 0"),
+        (torch.rand(2, 2, 8, 8), [0, 4], "below 4"),
+    ],
+    ids=str,
+)
+def test_bad_input(name, images, classes, message):
+    method = METHODS[name](small_vgg(0).float())
+    with pytest.raises(ShapeError, match=message):
+        method(images, torch.tensor(classes))
+
+
+def test_bad_targets_and_classes_that_are_no_tensor():
+    method, (images, _) = METHODS["gradient"](small_vgg(0)), batch(0)
+    with pytest.raises(ShapeError, match="bool"):
+        method.attribute(images, target=True)
+    with pytest.raises(ShapeError, match="one per picture"):
+        method.attribute(images, target=[0, 1])
+    with pytest.raises(ShapeError, match="got list"):
+        method(images, [0, 1, 2])
+
+
+def test_models_that_are_no_classifiers():
+    images, classes = batch(0)
+    with pytest.raises(ConfigError, match="Module"):
+        METHODS["gradient"](lambda x: x)
+    with pytest.raises(NotApplicableError, match="expected logits"):
+        METHODS["gradient"](nn.Identity())(images, classes)
+    with pytest.raises(NotApplicableError, match="got tuple"):
+        METHODS["rise"](Pair())(images, classes)
+    broken = small_vgg(0)
+    with torch.no_grad():
+        broken[0].weight.fill_(torch.nan)
+    with pytest.raises(NotApplicableError, match="NaN"):
+        METHODS["gradient"](broken)(images, classes)
+
+
+@pytest.mark.parametrize("name", POST_HOC)
+def test_no_pictures_no_maps(name):
+    empty = torch.rand(0, 2, 8, 6, dtype=torch.float64)
+    assert METHODS[name](small_vgg(0))(empty, torch.zeros(0, dtype=torch.int64)).shape == (0, 8, 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("gradient", {"chunk": 0}),
+        ("rise", {"n_masks": 0}),
+        ("rise", {"keep": 1.0}),
+        ("rise", {"score": "entropy"}),
+        ("rise", {"seed": 1, "rng": torch.Generator()}),
+        ("smooth_grad", {"noise": -1}),
+        ("occlusion", {"stride": 0}),
+        ("integrated_gradients", {"n_steps": 0}),
+        ("extremal_perturbation", {"areas": ()}),
+        ("extremal_perturbation", {"areas": (0.1, 1.5)}),
+        ("extremal_perturbation", {"penalty": (0.0, 1.0)}),
+        ("extremal_perturbation", {"n_levels": 1}),
+        ("random", {"grid": 0}),
+    ],
+    ids=str,
+)
+def test_options_out_of_range(name, options):
+    with pytest.raises(ConfigError):
+        METHODS[name](small_vgg(0), **options)
+
+
+class Explained(nn.Module):
+    """A model that explains itself, as far as the contract asks."""
+
+    def forward(self, images):
+        return images.mean((2, 3))
+
+    def explain(self, images):
+        return Reasons(images)
+
+
+class Reasons:
+    def __init__(self, images):
+        self.images = images
+
+    def heatmaps(self, *, size, classes):
+        assert size == self.images.shape[-2:]
+        return self.images[torch.arange(len(self.images)), classes]
+
+
+def test_a_model_that_explains_itself():
+    images, classes = torch.rand(5, 3, 6, 7), torch.tensor([0, 1, 2, 0, 1])
+    maps = METHODS["self_explanation"](Explained(), chunk=2)(images, classes)
+    assert torch.equal(maps, images[torch.arange(5), classes])
+    with pytest.raises(ShapeError, match="below 3"):
+        METHODS["self_explanation"](Explained())(images, torch.full((5,), 3))
+    with pytest.raises(NotApplicableError, match="explain"):
+        METHODS["self_explanation"](small_resnet(0))
+
+
+class Overwriting(nn.Module):
+    """Normalises its input in place, and flattens with view."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = small_vgg(0)
+
+    def forward(self, images):
+        images.sub_(0.1)
+        features = self.net[4](self.net[:4](images))
+        return self.net[6:](features.view(len(images), -1))
+
+
+@pytest.mark.parametrize("name", POST_HOC)
+def test_a_model_may_overwrite_its_input_and_view_its_features(name):
+    images, classes = batch(0)
+    given = images.clone()
+    maps = METHODS[name](Overwriting(), **({"n_masks": 8} if name == "rise" else {}))(images, classes)
+    assert maps.abs().max() > 0
+    assert torch.equal(images, given)
