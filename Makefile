@@ -1,0 +1,44 @@
+# Two commands: `make demo` and `make test`. Both need nothing but Python 3.11 or later.
+# The environment is made once, in .venv, and again only if pyproject.toml or constraints.txt change.
+
+PYTHON ?= python3
+WORKERS ?= 2
+BIN := .venv/bin
+READY := .venv/.ready
+
+# One thread for each test process: several of them would fight for the cores.
+ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
+# Old and new versions of pip learn in different ways which versions to build with.
+PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
+
+.PHONY: help demo test lint bench clean
+help:
+	@echo "make demo    train on the digits that come with the package, and write a report"
+	@echo "make test    run all tests"
+	@echo "make lint    check format, style and types"
+	@echo "make bench   measure the speed of what must be fast"
+	@echo "make clean   remove the environment and all caches"
+
+demo: $(READY)
+	$(BIN)/torchsite demo
+
+test: $(READY)
+	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) $(ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict
+
+bench: $(READY)
+	$(ONE_THREAD) $(BIN)/python benchmarks/run.py $(ARGS)
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "torchsite needs Python 3.11 or later: name one with make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(PINNED) $(BIN)/python -m pip install --quiet --editable '.[dev,baselines,web]'
+	@touch $@

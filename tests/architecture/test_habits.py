@@ -1,0 +1,143 @@
+"""What library code never does: print, touch the global random state, or unpickle.
+
+Torch's own layers draw their first weights from the global state; whoever needs these to follow a seed borrows
+the state with `torch.random.fork_rng`, which gives it back.
+"""
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+from layers import sources
+
+# The command line speaks to people, through rich's console; it prints nothing by itself either.
+NEVER = {
+    "print": "log it, or return it",
+    "input": "take an argument",
+    "exec": "say what is meant",
+    "eval": "say what is meant",
+    "torch.manual_seed": "take an `rng`",
+    "torch.cuda.manual_seed": "take an `rng`",
+    "torch.cuda.manual_seed_all": "take an `rng`",
+    "torch.random.manual_seed": "take an `rng`",
+    "torch.default_generator": "take an `rng`",
+    "torch.set_rng_state": "take an `rng`",
+    "torch.seed": "take an `rng`",
+    "numpy.random": "take an `rng`",
+    "random": "take an `rng`",
+    "lightning.seed_everything": "take an `rng`",
+    "lightning.pytorch.seed_everything": "take an `rng`",
+    "torch.load": "weights are safetensors",
+    "pickle": "read with data/pickles.py, which executes nothing",
+    "marshal": "write JSON",
+    "shelve": "write JSON",
+    "joblib": "write JSON",
+    "dill": "write JSON",
+    "cloudpickle": "write JSON",
+}
+EXCEPT = {("data.pickles", "pickle")}
+BORROWABLE = {"torch.manual_seed", "torch.default_generator"}
+MODULES = sources()
+
+
+def names_of(tree: ast.Module) -> dict[str, str]:
+    """What each imported name stands for: `np` for `numpy`, `load` for `torch.load`."""
+    names = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                whole = alias.name if alias.asname else alias.name.split(".")[0]
+                names[alias.asname or whole] = whole
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def uses(source: str) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything that a module imports or mentions."""
+    tree = ast.parse(source)
+    names = names_of(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Attribute | ast.Name):
+            first, *rest = ast.unparse(node).split(".")
+            if first in names or not rest:
+                yield node.lineno, ".".join([names.get(first, first), *rest])
+
+
+def borrowed_lines(source: str) -> set[int]:
+    """The lines that stand inside `with torch.random.fork_rng(…)`."""
+    blocks = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.With)]
+    forks = [b for b in blocks if any("fork_rng(" in ast.unparse(item) for item in b.items)]
+    return {line for fork in forks for line in range(fork.lineno, fork.end_lineno + 1)}
+
+
+def bad_habits(name: str, source: str) -> list[str]:
+    """What a module does that library code never does."""
+    found = {(line, used, word) for line, used in uses(source) for word in NEVER if within(used, word)}
+    borrowed = borrowed_lines(source)
+    return [
+        f"torchsite.{name}, line {line}: {used} ({NEVER[word]})"
+        for line, used, word in sorted(found)
+        if (name, word) not in EXCEPT and not (word in BORROWABLE and line in borrowed)
+    ]
+
+
+def within(used: str, word: str) -> bool:
+    """Whether a name is a forbidden one or stands inside it; `random` is the module, not a variable."""
+    return used == word or used.startswith(f"{word}.")
+
+
+@pytest.mark.parametrize(("name", "text"), MODULES, ids=[name for name, _ in MODULES])
+def test_no_bad_habits(name, text):
+    assert bad_habits(name, text) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "print('hello')",
+        "def f():\n    torch = 1\n    print(torch)",
+        "import torch\ntorch.manual_seed(0)",
+        "import torch as t\nt.manual_seed(0)",
+        "import torch\ntorch.default_generator.manual_seed(0)",
+        "import torch\nwith torch.random.fork_rng():\n    pass\ntorch.manual_seed(0)",
+        "import torch, numpy\nwith torch.random.fork_rng():\n    numpy.random.seed(0)",
+        "from torch import manual_seed as seed",
+        "import numpy as np\nnp.random.seed(0)",
+        "from numpy.random import default_rng",
+        "import random",
+        "from random import shuffle",
+        "import lightning as L\nL.seed_everything(0)",
+        "import torch\nmodel = torch.load('weights.pt')",
+        "from torch import load",
+        "import pickle",
+        "def late():\n    from pickle import loads",
+        "eval('1')",
+    ],
+)
+def test_a_bad_habit_is_found(source):
+    assert bad_habits("model.bad", source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import torch\nrng = torch.Generator().manual_seed(0)",
+        "import torch\nwith torch.random.fork_rng(devices=[]):\n    torch.manual_seed(0)",
+        "console.print('hello')",
+        "from safetensors.torch import load_file, load",
+        "import torch\nx = torch.rand(3, generator=rng)",
+        "model.eval()",
+    ],
+)
+def test_a_good_habit_is_let_through(source):
+    assert bad_habits("model.good", source) == []
+
+
+def test_only_one_module_may_name_pickle():
+    assert bad_habits("data.pickles", "import pickle") == []
+    assert bad_habits("data.cifar", "import pickle") != []

@@ -1,0 +1,94 @@
+"""Imports go one way: each part of the house stands only on the layers before its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from layers import LAYERS, PACKAGE, first_layer_cycle, imports, layer, sources, wrong_imports
+
+MODULES = [(name, text) for name, text in sources() if name != "__init__"]
+
+
+@pytest.mark.parametrize(("name", "text"), MODULES, ids=[name for name, _ in MODULES])
+def test_imports_go_one_way(name, text):
+    assert wrong_imports(name, text) == []
+
+
+def test_the_first_layer_has_an_order():
+    graph = {name: {t.split(".")[0] for _, t in imports(name, text)} for name, text in MODULES}
+    assert first_layer_cycle({name: graph[name] for name in LAYERS[0]}) == []
+
+
+def test_every_module_was_read():
+    assert len(MODULES) > 50
+    assert {"transforms.base", "transforms.__init__", "objective"} <= {name for name, _ in MODULES}
+
+
+def test_every_layer_is_described():
+    text = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text()
+    undescribed = [part for parts in LAYERS for part in parts if f"`{part}`" not in text]
+    assert undescribed == []
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = "import sys, torchsite; print([m for m in ('torch', 'lightning', 'numpy') if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+# The checker itself: each of these is wrong, and must be found.
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("transforms.bad", "from torchsite.model import SITE"),
+        ("transforms.bad", "import torchsite.model.site"),
+        ("transforms.bad", "from torchsite import model"),
+        ("transforms.bad", "from ..model import SITE"),
+        ("transforms.bad", "from .. import model"),
+        ("transforms.bad", "def late():\n    from torchsite.training import fit"),
+        ("transforms.bad", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torchsite.cli"),
+        ("transforms.bad", "from torchsite.data import Dataset"),
+        ("objective", "from torchsite.metrics import METRICS"),
+        ("metrics.bad", "from torchsite.attribution import METHODS"),
+        ("attribution.bad", "from torchsite.model import SITE"),
+        ("errors", "from torchsite.transforms import Transform"),
+        ("model.bad", "import torchsite"),
+        ("report.bad", "import math, torchsite.web.app"),
+    ],
+)
+def test_a_wrong_import_is_found(name, source):
+    assert len(wrong_imports(name, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("transforms.good", "from torchsite.transforms.base import Transform"),
+        ("transforms.good", "from .base import Transform"),
+        ("transforms.__init__", "from . import base"),
+        ("results", "from torchsite.version import __version__"),
+        ("metrics.good", "from torchsite.model import SITE"),
+        ("cli.good", "from torchsite.report import comparison\nimport torch, torchsitelike"),
+    ],
+)
+def test_a_right_import_is_let_through(name, source):
+    assert wrong_imports(name, source) == []
+
+
+def test_a_part_without_a_layer_is_an_error():
+    with pytest.raises(ValueError, match="stands in no layer"):
+        layer("cellar")
+    with pytest.raises(ValueError, match="stands in no layer"):
+        wrong_imports("model.bad", "from torchsite.cellar import wine")
+
+
+def test_a_circle_is_found():
+    assert first_layer_cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == list("abcd")
+    assert first_layer_cycle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_the_package_is_where_we_look():
+    assert Path(PACKAGE, "version.py").exists()
