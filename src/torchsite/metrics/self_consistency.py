@@ -88,10 +88,10 @@ def consistency_scores(
     """
     masks = transform.mask((renewed.shape[-2], renewed.shape[-1]))
     counts = masks.flatten(1).any(1)
-    carried = transform(untouched)
+    carried, mismatched = transform(torch.stack([untouched, untouched.roll(-offset, 0)], dim=1)).unbind(1)
     raw, centred = masked_cosine(carried, renewed, masks), masked_pearson(carried, renewed, masks)
     has_partner = counts & (offset % max(len(renewed), 1) != 0)
-    floor = masked_cosine(transform(untouched.roll(-offset, 0)), renewed, masks)
+    floor = masked_cosine(mismatched, renewed, masks)
     return torch.stack([raw, centred, counts.double(), floor * has_partner, has_partner.double()], dim=1)
 
 
