@@ -1,0 +1,72 @@
+"""All figures of one trained model on one data set: accuracy, consistency with its floor, completeness.
+
+Command:  torchsite evaluate MODEL --data mnist
+Cost:     10,000 MNIST pictures with two transforms each: about a minute on two cores.
+"""
+
+import time
+from typing import Any
+
+import torch
+
+from torchsite.configs import to_mapping
+from torchsite.data import Dataset, batches
+from torchsite.metrics import METRICS, Poses, plain, strokes
+from torchsite.model import SITE, BlackBox
+from torchsite.results import Result
+
+OF_ANY_MODEL = ("accuracy", "prediction_equivariance")
+OF_SITE = ("self_consistency", "completeness")
+
+
+def evaluate(
+    model: SITE | BlackBox,
+    data: Dataset,
+    *,
+    judge: BlackBox | None = None,
+    poses: Poses | None = None,
+    batch_size: int = 250,
+    limit: int | None = None,
+    name: str = "evaluation",
+) -> Result:
+    """Measure a model; the explained class is the one predicted on the untransformed picture.
+
+    The poses are drawn from the model's own family unless given. `judge` is a black box that is asked what
+    the prototypes show (models whose features are the pixels).
+    """
+    started = time.monotonic()
+    poses = poses or Poses(model.config.family, n=2)
+    data = data if limit is None else data[:limit]
+    metrics = _metrics(model, poses, judge)
+    for number, (images, labels) in enumerate(batches(data, batch_size)):
+        with torch.no_grad():
+            classes = model.eval()(images).argmax(1)
+        indices = number * batch_size + torch.arange(len(images))
+        regions = strokes(images) if "pointing_game" in metrics else None
+        for metric in metrics.values():
+            metric.update(images, labels, classes, indices, regions)
+    values = {key: plain(metric.compute()) for key, metric in metrics.items()}
+    config = {
+        "model": to_mapping(model.config),
+        "data": data.title,
+        "n_images": len(data),
+        "n_transforms": poses.n,
+        "family": to_mapping(poses.family),
+    }
+    return Result(name, values, config, poses.seed, time.monotonic() - started)
+
+
+def _metrics(model: SITE | BlackBox, poses: Poses, judge: BlackBox | None) -> dict[str, Any]:
+    """The measures that apply to this model; strokes are the region where pixels are the features."""
+    names = list(OF_ANY_MODEL)
+    names += OF_SITE if isinstance(model, SITE) else ()
+    names += ["pointing_game"] if isinstance(model, SITE) and _pixels_are_features(model) else []
+    options: dict[str, Any] = {"poses": poses, "n_classes": model.config.n_classes}
+    metrics: dict[str, Any] = {name: METRICS[name](model, model, **options) for name in names}
+    if judge is not None and isinstance(model, SITE):
+        metrics["prototype_recognition"] = METRICS["prototype_recognition"](model, judge=judge, **options)
+    return metrics
+
+
+def _pixels_are_features(model: SITE) -> bool:
+    return model.config.feature_extractor == "identity" and model.config.image_shape[0] == 1

@@ -1,0 +1,115 @@
+"""Pictures of explanations: normalising happens here, and only here.
+
+Evidence for a class is drawn red, evidence against it blue, on a scale that is symmetric about zero, so
+that white means "no evidence" in every panel; red and blue stay apart for colour-blind eyes.
+"""
+
+import base64
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from torchsite.shapes import Images, Prototypes
+
+if TYPE_CHECKING:
+    from torchsite.model.explanation import Explanation
+
+COLOURS = "RdBu_r"
+
+
+def new_figure(rows: int, cols: int, panel: float = 1.0, title: str = "") -> tuple[Figure, list[list[Axes]]]:
+    """A figure of square panels without axes; no global state of matplotlib is touched."""
+    figure = Figure(figsize=(cols * panel, rows * panel + (0.35 if title else 0)), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(rows, cols, squeeze=False)
+    for axes in grid.flat:
+        axes.set_axis_off()
+    if title:
+        figure.suptitle(title, fontsize=9)
+    return figure, [list(row) for row in grid]
+
+
+def show_picture(axes: Axes, image: Tensor, title: str = "") -> None:
+    """A grey or colour picture of values in [0, 1]."""
+    pixels = np.asarray(image.detach().cpu().float().clamp(0, 1))
+    axes.imshow(
+        pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)[..., :3], cmap="gray", vmin=0, vmax=1
+    )
+    axes.set_title(title, fontsize=7, pad=2)
+
+
+def show_heatmap(axes: Axes, heatmap: Tensor, title: str = "", limit: float | None = None) -> None:
+    """A signed map; `limit` makes panels comparable."""
+    values = np.asarray(heatmap.detach().cpu().float())
+    bound = limit or float(np.abs(values).max()) or 1.0
+    axes.imshow(values, cmap=COLOURS, vmin=-bound, vmax=bound)
+    axes.set_title(title, fontsize=7, pad=2)
+
+
+def prototype_pictures(prototypes: Prototypes) -> Tensor:
+    """Prototypes as pictures: pixels as they are for one or three channels, else their mean over depth."""
+    depth = prototypes.shape[-3]
+    return prototypes if depth in (1, 3) else prototypes.mean(-3, keepdim=True).add(1).div(2)
+
+
+def draw_explanation(explanation: "Explanation", index: int = 0, n_classes: int = 5) -> Figure:
+    """One picture and its strongest classes: prototype above, evidence below, its sum as the title."""
+    order = explanation.logits[index].argsort(descending=True)[:n_classes].tolist()
+    heatmaps = explanation.heatmaps()[index]
+    limit = float(heatmaps[order].abs().max())
+    pictures = prototype_pictures(explanation.prototypes[index])
+    figure, grid = new_figure(2, len(order) + 1, 1.15)
+    name = explanation.classes[int(explanation.predicted[index])]
+    show_picture(grid[0][0], explanation.images[index], f"seen as {name}")
+    for column, label in enumerate(order, start=1):
+        show_picture(grid[0][column], pictures[label], f"prototype {explanation.classes[label]}")
+        total = float(explanation.logits[index, label])
+        show_heatmap(grid[1][column], heatmaps[label], f"Σ = {total:.2f}", limit)
+    return figure
+
+
+def draw_sheet(images: Images, explanation: "Explanation", title: str = "") -> Figure:
+    """The paper's Figure 2: each picture, then per class its prototype (above) and its evidence (below)."""
+    n_classes = len(explanation.classes)
+    figure, grid = new_figure(2 * len(images), n_classes + 1, 0.72, title)
+    heatmaps = explanation.heatmaps()
+    pictures = prototype_pictures(explanation.prototypes)
+    for i, (above, below) in enumerate(_pairs(grid)):
+        show_picture(above[0], images[i], explanation.classes[int(explanation.predicted[i])])
+        limit = float(heatmaps[i].abs().max())
+        for label in range(n_classes):
+            show_picture(above[label + 1], pictures[i, label], explanation.classes[label] if i == 0 else "")
+            total = float(explanation.logits[i, label])
+            show_heatmap(below[label + 1], heatmaps[i, label], f"{total:.1f}", limit)
+    return figure
+
+
+def png(figure: Figure, dpi: int = 150) -> bytes:
+    """The figure as a PNG file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi)
+    return buffer.getvalue()
+
+
+def data_uri(figure: Figure, dpi: int = 110) -> str:
+    """The figure as an image that an HTML page can carry in itself."""
+    return f"data:image/png;base64,{base64.b64encode(png(figure, dpi)).decode()}"
+
+
+def explanation_html(explanation: "Explanation", n_pictures: int = 3) -> str:
+    """What a notebook shows: the first few pictures with their reasons."""
+    shown = range(min(n_pictures, len(explanation)))
+    images = [
+        f'<img alt="explanation {i}" src="{data_uri(draw_explanation(explanation, i))}">' for i in shown
+    ]
+    return "<br>".join(images)
+
+
+def _pairs(grid: Sequence[list[Axes]]) -> list[tuple[list[Axes], list[Axes]]]:
+    return list(zip(grid[::2], grid[1::2], strict=True))

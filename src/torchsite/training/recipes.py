@@ -1,0 +1,124 @@
+"""Recipes: a model and its training as one small YAML file, every field of which can be overridden.
+
+    data: mnist
+    model: {feature_extractor: identity, generator: trunk}
+    training: {epochs: 16, targets: nearest}
+
+Overrides name a field of the training (`epochs`), or any field by its path (`model.generator`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import yaml
+
+from torchsite.configs import from_mapping, to_mapping
+from torchsite.data import Dataset
+from torchsite.errors import ConfigError, did_you_mean
+from torchsite.model import SITE, BlackBox
+from torchsite.training.config import TrainingConfig
+from torchsite.transforms import TransformFamily
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Which model to build; shapes, classes and normalisation come from the data."""
+
+    kind: Literal["site", "black_box"] = "site"
+    feature_extractor: str = "pyramid"
+    extractor_options: dict[str, Any] = field(default_factory=dict)
+    generator: str = "trunk"
+    generator_options: dict[str, Any] = field(default_factory=dict)
+    activation: Literal["sigmoid", "tanh"] | None = None
+    product_scale: float | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that `torchsite train` needs to know."""
+
+    data: str = "mnist_sample"
+    model: ModelSettings = field(default_factory=ModelSettings)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """The recipes that come with the package, by name."""
+    root = Path(str(resources.files("torchsite"))) / "recipes"
+    return {path.stem: path for path in sorted(root.glob("*.yaml"))}
+
+
+def load_recipe(name: Path | str) -> Recipe:
+    """A shipped recipe by name, or a YAML file."""
+    known = shipped_recipes()
+    path = known.get(str(name), Path(name))
+    if not path.is_file():
+        raise ConfigError(
+            f"no recipe {str(name)!r}, neither shipped nor a file: {did_you_mean(str(name), known)}"
+        )
+    try:
+        return from_mapping(Recipe, yaml.safe_load(path.read_text()) or {})
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not a YAML file: {error}") from error
+
+
+def override(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
+    """The recipe with some fields replaced; a bare name is a field of the training or of its family."""
+    plain = to_mapping(recipe)
+    for name, value in values.items():
+        *path, last = _path(name)
+        place = plain
+        for step in path:
+            place = place.setdefault(step, {})
+            if not isinstance(place, dict):
+                raise ConfigError(f"no field {name!r}: {step!r} is a value, not a group of fields")
+        place[last] = value
+    return from_mapping(Recipe, plain)
+
+
+def build_model(settings: ModelSettings, data: Dataset, config: TrainingConfig) -> SITE | BlackBox:
+    """The model for this data, its weights drawn from the seed of the training."""
+    channels, height, width = data.images.shape[1:]
+    options: dict[str, Any] = {
+        "image_shape": (channels, height, width),
+        "classes": data.classes,
+        "extractor_options": settings.extractor_options,
+        "family": config.family,
+    }
+    if settings.feature_extractor != "identity":
+        options |= dict(zip(("mean", "std"), pixel_statistics(data), strict=True))
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(config.seed)
+        if settings.kind == "black_box":
+            encoder = {k: v for k, v in settings.generator_options.items() if k in ("widths", "code")}
+            return BlackBox(settings.feature_extractor, len(data.classes), encoder_options=encoder, **options)
+        return SITE(
+            settings.feature_extractor,
+            settings.generator,
+            len(data.classes),
+            generator_options=settings.generator_options,
+            activation=settings.activation,
+            product_scale=settings.product_scale,
+            **options,
+        )
+
+
+def pixel_statistics(data: Dataset, n: int = 10_000) -> tuple[list[float], list[float]]:
+    """Mean and standard deviation of each channel, from at most `n` pictures spread over the set."""
+    step = max(1, len(data) // n)
+    pixels = data.images[::step].double() / 255
+    return pixels.mean((0, 2, 3)).tolist(), pixels.std((0, 2, 3)).clamp_min(1e-3).tolist()
+
+
+def _path(name: str) -> list[str]:
+    """`epochs` stands for `training.epochs`, `max_shift` for `training.family.max_shift`."""
+    steps = name.replace("-", "_").split(".")
+    if len(steps) > 1 or steps[0] in {f.name for f in fields(Recipe)}:
+        return steps
+    if steps[0] in {f.name for f in fields(TransformFamily)}:
+        return ["training", "family", *steps]
+    return ["training", *steps]
