@@ -1,7 +1,7 @@
 """What library code never does: print, touch the global random state, or unpickle.
 
-Torch's own layers draw their first weights from the global state; whoever needs these to follow a seed borrows
-the state with `torch.random.fork_rng`, which gives it back.
+Torch's own layers draw their first weights from the global state; whoever needs them to follow a seed
+borrows the state with `torch.random.fork_rng`, which gives it back.
 """
 
 import ast

@@ -15,6 +15,9 @@ from torchsite.shapes import Points, Size
 from torchsite.transforms.base import Transform, axes, check_lengths, half_sides
 
 Values = float | Float[Tensor, " batch"]
+ENTRIES = {"xx": (0, 0), "xy": (0, 1), "x": (0, 2), "yx": (1, 0), "yy": (1, 1), "y": (1, 2)}
+# Cosine and sine of 0, 90, 180 and 270 degrees.
+QUARTERS = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +42,12 @@ class AffineTransform(Transform):
     def rotation(cls, degrees: Values) -> "AffineTransform":
         """Turn counter-clockwise about the centre; 90 is `rot90` of the last two axes."""
         cos, sin = _cos_sin(_batch(degrees))
-        return cls._from_rows([cos, sin, 0], [-sin, cos, 0])
+        return cls._with(xx=cos, xy=sin, yx=-sin, yy=cos)
 
     @classmethod
     def shift(cls, right: Values, down: Values) -> "AffineTransform":
         """Move by fractions of the shorter side: 0.5 moves the centre to the edge."""
-        return cls._from_rows([1, 0, 2 * _batch(right)], [0, 1, 2 * _batch(down)])
+        return cls._with(x=2 * _batch(right), y=2 * _batch(down))
 
     @classmethod
     def scale(cls, factor: Values) -> "AffineTransform":
@@ -52,25 +55,30 @@ class AffineTransform(Transform):
         s = _batch(factor)
         if not bool((s > 0).all()):
             raise ShapeError(f"scale factors must be positive, got {s.tolist()}: use `reflection` to mirror")
-        return cls._from_rows([s, 0, 0], [0, s, 0])
+        return cls._with(xx=s, yy=s)
 
     @classmethod
     def shear(cls, degrees: Values) -> "AffineTransform":
         """Slide rows sideways: x ↦ x + tan(degrees)·y."""
-        slope = torch.tan(torch.deg2rad(_batch(degrees)))
-        return cls._from_rows([torch.ones_like(slope), slope, 0], [0, 1, 0])
+        return cls._with(xy=torch.tan(torch.deg2rad(_batch(degrees))))
 
     @classmethod
     def reflection(cls, mirror: bool | Tensor = True) -> "AffineTransform":
         """Mirror left and right where `mirror` holds."""
-        flags = torch.as_tensor(mirror).reshape(-1)
-        return cls._from_rows([1 - 2 * flags.to(torch.float64), 0, 0], [0, 1, 0])
+        return cls._with(xx=1 - 2 * torch.as_tensor(mirror).reshape(-1).to(torch.float64))
 
     @classmethod
-    def _from_rows(cls, *rows: list[float | Tensor]) -> "AffineTransform":
-        entries = [torch.as_tensor(entry, dtype=torch.float64) for row in [*rows, (0, 0, 1)] for entry in row]
-        n = max(entry.numel() for entry in entries)
-        return cls(torch.stack([entry.expand(n) for entry in entries], dim=-1).reshape(-1, 3, 3))
+    def _with(cls, **entries: Tensor) -> "AffineTransform":
+        """The identity with some entries replaced: x' = xx·x + xy·y + x, y' = yx·x + yy·y + y."""
+        lengths = {len(entry) for entry in entries.values()}
+        if len(lengths - {1}) > 1:
+            raise ShapeError(f"expected one value per picture, got {sorted(lengths)} values for one batch")
+        n = max(lengths - {1}, default=1)
+        matrix = torch.eye(3, dtype=torch.float64, device=next(iter(entries.values())).device).repeat(n, 1, 1)
+        for name, entry in entries.items():
+            row, col = ENTRIES[name]
+            matrix[:, row, col] = entry
+        return cls(matrix)
 
     # What every transform can do.
 
@@ -101,13 +109,13 @@ class AffineTransform(Transform):
         shift = inverse[:, None, None, :2, 2]
         return torch.einsum("nij,nhwj->nhwi", inverse[:, :2, :2], points) + shift
 
-    def _grid(self, size: Size) -> Points:
+    def _grid(self, size: Size, dtype: torch.dtype) -> Points:
         """The lookup of all pixels as a sum of a term per row and a term per column: no product per pixel."""
         extent = half_sides(size).to(self.device)
         inverse = torch.linalg.inv(self.matrix)[:, :2] / extent[:, None]
         y, x = (centres.to(self.device) for centres in axes(size))
-        per_row = inverse[:, :, 1, None] * y + inverse[:, :, 2, None]
-        per_col = inverse[:, :, 0, None] * x
+        per_row = (inverse[:, :, 1, None] * y + inverse[:, :, 2, None]).to(dtype)
+        per_col = (inverse[:, :, 0, None] * x).to(dtype)
         return (per_row[..., None] + per_col[:, :, None]).permute(0, 2, 3, 1)
 
     def affine_part(self) -> Float[Tensor, "batch 3 3"]:
@@ -152,8 +160,5 @@ def _cos_sin(degrees: Tensor) -> tuple[Tensor, Tensor]:
     quarters = torch.round(degrees / 90)
     rest = torch.deg2rad(degrees - 90 * quarters)
     cos, sin = torch.cos(rest), torch.sin(rest)
-    turn = quarters.remainder(4)
-    return (
-        torch.where(turn == 0, cos, torch.where(turn == 1, -sin, torch.where(turn == 2, -cos, sin))),
-        torch.where(turn == 0, sin, torch.where(turn == 1, cos, torch.where(turn == 2, -sin, -cos))),
-    )
+    cos_turn, sin_turn = degrees.new_tensor(QUARTERS)[quarters.remainder(4).long()].unbind(1)
+    return cos * cos_turn - sin * sin_turn, sin * cos_turn + cos * sin_turn

@@ -9,6 +9,7 @@ rigid on pictures that are not square. (x points right, y points down, as in `gr
 """
 
 import abc
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -54,14 +55,13 @@ class Transform(abc.ABC):
 
     def __matmul__(self, first: "Transform") -> "Transform":
         """`T @ U`: first U, then T, in one resampling."""
-        check_lengths(self, first)
         return Composition(self, first)
 
     def __call__(self, maps: Maps) -> Maps:
         """Move maps of any resolution and any number of channel axes; outside the frame is 0."""
         self._check(maps)
         flat = maps.reshape(len(maps), -1, *maps.shape[-2:]) if maps.ndim != 4 else maps
-        grid = self._grid((maps.shape[-2], maps.shape[-1])).to(maps.dtype)
+        grid = self._grid((maps.shape[-2], maps.shape[-1]), maps.dtype)
         moved = F.grid_sample(flat, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
         return moved.reshape(maps.shape)
 
@@ -70,11 +70,11 @@ class Transform(abc.ABC):
         ones = torch.ones(len(self), 1, *size, device=self.device)
         return (self(ones) > 1 - MASK_TOLERANCE).squeeze(1)
 
-    def _grid(self, size: Size) -> Points:
+    def _grid(self, size: Size, dtype: torch.dtype) -> Points:
         """The lookup in the coordinates of `grid_sample`, where both sides span [-1, 1]."""
         extent = half_sides(size).to(self.device)
         points = pixel_centres(size).to(self.device).expand(len(self), *size, 2)
-        return self.lookup(points) / extent
+        return (self.lookup(points) / extent).to(dtype)
 
     def _check(self, maps: Maps) -> None:
         if maps.ndim < 3 or len(maps) != len(self):
@@ -88,11 +88,15 @@ class Transform(abc.ABC):
             )
 
 
+@dataclass(frozen=True, eq=False)
 class Composition(Transform):
     """`outer @ inner` where no closed form exists: the two lookups in turn."""
 
-    def __init__(self, outer: Transform, inner: Transform) -> None:
-        self.outer, self.inner = outer, inner
+    outer: Transform
+    inner: Transform
+
+    def __post_init__(self) -> None:
+        check_lengths(self.outer, self.inner)
 
     def __len__(self) -> int:
         return len(self.outer)
