@@ -8,7 +8,7 @@ from torchsite.model.config import ModelConfig
 from torchsite.model.explanation import Explanation
 from torchsite.model.extractors import EXTRACTORS
 from torchsite.model.generators import GENERATORS
-from torchsite.model.pretrained import Pretrained, find_weights, read_config, shipped_models
+from torchsite.model.pretrained import HUB_OPTIONS, Pretrained, find_weights, read_config, shipped_models
 from torchsite.model.site import SITE
 
 KINDS: dict[str, type[Pretrained]] = {"site": SITE, "black_box": BlackBox}
@@ -16,7 +16,8 @@ KINDS: dict[str, type[Pretrained]] = {"site": SITE, "black_box": BlackBox}
 
 def load(name: Path | str, **options: Any) -> Pretrained:
     """Any saved model, of whichever kind: a shipped name, a folder, or a hub id."""
-    folder = find_weights(name)
+    hub = {key: options.pop(key) for key in HUB_OPTIONS if key in options}
+    folder = find_weights(name, **hub)
     return KINDS[read_config(folder).kind].from_pretrained(folder, **options)
 
 

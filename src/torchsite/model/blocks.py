@@ -4,9 +4,15 @@ All activations are modules of their own and none works in place, so that hooks 
 passes see every one of them.
 """
 
-import torch.nn.functional as F
-from torch import Tensor, nn
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from inspect import signature
+from typing import Any
 
+import torch.nn.functional as F
+from torch import nn
+
+from torchsite.errors import ConfigError, did_you_mean
 from torchsite.shapes import Maps, Size
 
 
@@ -48,9 +54,29 @@ def halve() -> nn.MaxPool2d:
     return nn.MaxPool2d(2, ceil_mode=True)
 
 
-def dirac_(conv: nn.Conv2d) -> nn.Conv2d:
-    """Start a convolution as a partial identity: its first outputs copy its inputs."""
-    n = min(conv.in_channels, conv.out_channels)
-    weight: Tensor = conv.weight.data
-    nn.init.dirac_(weight[:n])
-    return conv
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[nn.Module]:
+    """The module in evaluation mode; afterwards every part of it is in the mode it was in."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield module
+    finally:
+        for part, training in modes:
+            part.training = training
+
+
+def build_by_name(
+    what: str, name: str, table: Mapping[str, Callable[..., nn.Module]], given: tuple[Any, ...], options: Any
+) -> nn.Module:
+    """A part from its table; unknown names and options are errors that name the nearest known one."""
+    if name not in table:
+        raise ConfigError(f"no {what} {name!r}: {did_you_mean(name, table)}")
+    known = list(signature(table[name]).parameters)[len(given) :]
+    for option in options:
+        if option not in known:
+            raise ConfigError(f"{what} {name!r} has no option {option!r}: {did_you_mean(option, known)}")
+    try:
+        return table[name](*given, **options)
+    except (TypeError, ValueError, IndexError, RuntimeError) as error:
+        raise ConfigError(f"{what} {name!r} cannot be built with {dict(options)}: {error}") from error

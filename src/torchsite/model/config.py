@@ -35,17 +35,24 @@ class ModelConfig:
             raise ConfigError(f"image_shape: expected (channels, height, width), got {self.image_shape}")
         if len(self.classes) < 2:
             raise ConfigError(f"classes: expected at least two, got {self.classes}")
-        if len(self.mean) != channels or len(self.std) != channels or min(self.std) <= 0:
-            raise ConfigError(
-                f"mean and std: expected {channels} values each, std positive, got {self.mean} and {self.std}"
-            )
+        check_statistics(channels, self.mean, self.std)
         if self.product_scale <= 0:
             raise ConfigError(f"product_scale: expected a positive number, got {self.product_scale}")
+        for name in ("extractor_options", "generator_options"):
+            object.__setattr__(self, name, _with_tuples(getattr(self, name)))
 
     @property
     def n_classes(self) -> int:
         """How many classes the model knows."""
         return len(self.classes)
+
+
+def check_statistics(channels: int, mean: Sequence[float], std: Sequence[float]) -> None:
+    """One mean and one positive standard deviation for each channel."""
+    if len(mean) != channels or len(std) != channels or min(std) <= 0:
+        raise ConfigError(
+            f"mean and std: expected {channels} values each, std positive, got {tuple(mean)} and {tuple(std)}"
+        )
 
 
 def class_names(classes: Sequence[str] | None, n_classes: int) -> tuple[str, ...]:
@@ -57,3 +64,8 @@ def class_names(classes: Sequence[str] | None, n_classes: int) -> tuple[str, ...
             f"classes: expected {n_classes} different names, got {len(classes)}: {list(classes)}"
         )
     return tuple(classes)
+
+
+def _with_tuples(options: dict[str, Any]) -> dict[str, Any]:
+    """JSON knows only lists: the same options before and after a file compare equal."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}

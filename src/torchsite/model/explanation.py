@@ -5,10 +5,12 @@
     heatmap_i = H(Σ_depth ŵ_i) / s²      H: bilinear upsampling by s, align_corners=False
 
 For an integer factor s every feature cell has total weight s² under H, edges included, so the heatmap in
-pixels sums to the logit exactly.
+pixels sums to the logit exactly. For any other size the weights differ from cell to cell; each cell is then
+divided by its own, so the sum is exact for every size.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +30,9 @@ from torchsite.shapes import (
     Prototypes,
     Size,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ClassChoice = int | str | Labels
 
@@ -104,9 +109,9 @@ class Explanation:
             raise ShapeError(f"classes: expected numbers from 0 to {n_classes - 1}, got {index.tolist()}")
         return index.reshape(-1).long().expand(len(self))
 
-    def plot(self, index: int = 0, n_classes: int = 5) -> "object":
+    def plot(self, index: int = 0, n_classes: int = 5) -> "Figure":
         """A matplotlib figure of one picture: the strongest classes with prototypes and heatmaps."""
-        from torchsite.model.drawing import draw_explanation
+        from torchsite.model.drawing import draw_explanation  # matplotlib loads only when something is drawn
 
         return draw_explanation(self, index, n_classes)
 
@@ -121,12 +126,30 @@ class Explanation:
 
 
 def enlarge(evidence: Maps, size: Size) -> Maps:
-    """Evidence of feature cells spread over pixels, keeping its sum (exactly, for integer factors)."""
+    """Evidence of feature cells spread over pixels, keeping its sum: H(evidence / Hᵀ1), bilinear.
+
+    Maps that shrink are averaged over all the cells a pixel covers, so none is lost.
+    """
     rows, cols = evidence.shape[-2:]
+    if min(size) < 1:
+        raise ShapeError(f"size: expected positive (height, width), got {tuple(size)}")
     if (rows, cols) == tuple(size):
         return evidence
-    pixels_per_cell = (size[0] * size[1]) / (rows * cols)
-    return F.interpolate(evidence, size=size, mode="bilinear", align_corners=False) / pixels_per_cell
+    weights = _cell_weights(rows, size[0])[:, None] * _cell_weights(cols, size[1])
+    spread = evidence / weights.to(evidence)
+    antialias = size[0] < rows or size[1] < cols
+    return F.interpolate(spread, size=tuple(size), mode="bilinear", align_corners=False, antialias=antialias)
+
+
+def _cell_weights(cells: int, pixels: int) -> Float[Tensor, " cells"]:
+    """How much weight the pixels of one axis give to each of its cells, in all."""
+    if pixels % cells == 0:
+        return torch.full((cells,), pixels / cells, dtype=torch.float64)
+    each = torch.eye(cells, dtype=torch.float64)[None, None]
+    spread = F.interpolate(
+        each, size=(cells, pixels), mode="bilinear", align_corners=False, antialias=pixels < cells
+    )
+    return spread[0, 0].sum(1)
 
 
 def _size(images: Images) -> Size:

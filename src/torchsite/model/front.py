@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from torchsite.errors import ConfigError, ShapeError
-from torchsite.model.config import CUSTOM
+from torchsite.model.blocks import evaluating
+from torchsite.model.config import CUSTOM, check_statistics
 from torchsite.model.extractors import build_extractor
 from torchsite.shapes import Images
 
@@ -50,8 +51,8 @@ class Normalise(nn.Module):
         return images if self.trivial else (images - self.mean) / self.std
 
 
-def check_images(images: Images, expected: ImageShape) -> None:
-    """Pictures must be a float batch of the model's own shape."""
+def check_images(images: Images, expected: ImageShape, dtype: torch.dtype) -> None:
+    """Pictures must be a batch of the model's own shape and floating-point type."""
     if images.ndim != 4 or tuple(images.shape[1:]) != tuple(expected):
         raise ShapeError(
             f"expected images of shape (batch, {', '.join(map(str, expected))}), got {tuple(images.shape)}: "
@@ -59,22 +60,38 @@ def check_images(images: Images, expected: ImageShape) -> None:
         )
     if not images.is_floating_point():
         raise ShapeError(f"expected float images in [0, 1], got {images.dtype}: use `images.float() / 255`")
+    if images.dtype != dtype:
+        raise ShapeError(
+            f"expected {dtype} images, as the weights are, got {images.dtype}: use `images.to({dtype})`"
+        )
+
+
+def dtype_of(model: nn.Module) -> torch.dtype:
+    """The floating-point type of a model's weights."""
+    return next(model.parameters()).dtype
 
 
 def feature_shape(
     normalise: nn.Module, extractor: nn.Module, image_shape: ImageShape
 ) -> tuple[int, int, int]:
     """What the extractor makes of one picture, found by trying; it must be spatial."""
-    training = extractor.training
-    with torch.no_grad():
-        features = extractor.eval()(normalise(torch.zeros(1, *image_shape)))
-    extractor.train(training)
+    like = next(iter(extractor.parameters()), torch.zeros(()))
+    blank = normalise(torch.zeros(1, *image_shape)).to(like)
+    with torch.no_grad(), evaluating(extractor):
+        try:
+            features = extractor(blank)
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise ConfigError(
+                f"the feature extractor cannot take pictures of {tuple(image_shape)}: {error}"
+            ) from error
     if not isinstance(features, Tensor) or features.ndim != 4:
         shape = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
         raise ConfigError(
             f"a feature extractor must give (batch, depth, rows, cols), this one gives {shape}: "
             f"leave out its pooling and classification layers"
         )
+    if 0 in features.shape:
+        raise ConfigError(f"pictures of {tuple(image_shape)} are too small for this feature extractor")
     return features.shape[1], features.shape[2], features.shape[3]
 
 
@@ -100,13 +117,16 @@ def build_front(
     options: Mapping[str, Any] | None,
 ) -> Front:
     """Normalisation and extractor for pictures of one shape; pixels that are features stay as they are."""
-    channels = image_shape[0]
+    if len(image_shape) != 3 or min(image_shape) < 1:
+        raise ConfigError(f"image_shape: expected (channels, height, width), got {tuple(image_shape)}")
+    channels, height, width = image_shape
     default_mean, default_std = (0.0, 1.0) if feature_extractor == "identity" else (0.5, 0.25)
     means = tuple(mean) if mean is not None else (default_mean,) * channels
     stds = tuple(std) if std is not None else (default_std,) * channels
+    check_statistics(channels, means, stds)
     normalise = Normalise(means, stds)
     extractor, name = named_part(
-        feature_extractor, lambda name: build_extractor(name, channels, options or {})
+        feature_extractor, lambda name: build_extractor(name, channels, (height, width), options or {})
     )
     shape = feature_shape(normalise, extractor, image_shape)
     return Front(normalise, extractor, name, means, stds, shape)

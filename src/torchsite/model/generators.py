@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchsite.errors import ConfigError, did_you_mean
-from torchsite.model.blocks import Upsample, conv_block, halve, halvings
+from torchsite.errors import ConfigError
+from torchsite.model.blocks import Upsample, build_by_name, conv_block, evaluating, halve, halvings
 from torchsite.shapes import Features, Maps, Prototypes, Size
 
 
@@ -173,12 +173,22 @@ def build_generator(
     name: str, depth: int, size: Size, n_classes: int, options: Mapping[str, Any]
 ) -> nn.Module:
     """A generator by name; unknown names and options are errors."""
-    if name not in GENERATORS:
-        raise ConfigError(f"no generator {name!r}: {did_you_mean(name, GENERATORS)}")
-    try:
-        return GENERATORS[name](depth, size, n_classes, **options)
-    except TypeError as error:
-        raise ConfigError(f"generator {name!r}: {error}") from error
+    return build_by_name("generator", name, GENERATORS, (depth, size, n_classes), options)
+
+
+def check_prototypes(generator: nn.Module, features: tuple[int, int, int], n_classes: int) -> None:
+    """A generator must give one prototype of the features' shape for each class; found by trying."""
+    like = next(iter(generator.parameters()), torch.zeros(()))
+    with torch.no_grad(), evaluating(generator):
+        try:
+            found = tuple(generator(torch.zeros(1, *features).to(like)).shape)
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise ConfigError(f"the generator cannot take features of {features}: {error}") from error
+    if found != (1, n_classes, *features):
+        raise ConfigError(
+            f"a generator must give (batch, classes, depth, rows, cols), here {(1, n_classes, *features)}; "
+            f"this one gives {found}"
+        )
 
 
 def _channels_last(maps: Maps) -> Maps:

@@ -5,24 +5,26 @@ missing or additional tensors, wrong shapes and damaged files are errors; files 
 """
 
 import json
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 from huggingface_hub import ModelHubMixin, snapshot_download
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from torchsite.configs import from_mapping, to_mapping
-from torchsite.errors import ConfigError, WeightsError
-from torchsite.model.config import ModelConfig
+from torchsite.errors import ConfigError, WeightsError, did_you_mean
+from torchsite.model.config import CUSTOM, ModelConfig
 from torchsite.results import write_atomically
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
+HUB_ID = r"[\w.-]+/[\w.-]+"
+HUB_OPTIONS = ("revision", "cache_dir", "local_files_only", "token", "force_download")
 
 
 class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["explainability", "equivariance"]):
@@ -41,11 +43,14 @@ class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["expl
         """Write weights (in `dtype`, if given) and configuration; each file appears whole or not at all."""
         folder = Path(save_directory)
         tensors = {name: _stored(tensor, dtype) for name, tensor in self.state_dict().items()}
-        write_atomically(
-            folder / WEIGHTS_FILE, lambda path: save_file(tensors, path, metadata={"format": "pt"})
-        )
         text = json.dumps(to_mapping(self.config), indent=2, ensure_ascii=False) + "\n"
-        write_atomically(folder / CONFIG_FILE, text.encode())
+
+        def write_both(path: Path) -> None:
+            """Whatever can fail comes before the first of the two renames."""
+            save_file(tensors, path, metadata={"format": "pt"})
+            write_atomically(folder / CONFIG_FILE, text.encode())
+
+        write_atomically(folder / WEIGHTS_FILE, write_both)
         return folder
 
     def _save_pretrained(self, save_directory: Path) -> None:
@@ -61,7 +66,10 @@ class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["expl
         """
         modules = {name: options.pop(name) for name in list(options) if isinstance(options[name], nn.Module)}
         folder = find_weights(pretrained_model_name_or_path, **options)
-        model = cls.from_config(read_config(folder), **modules)
+        config = read_config(folder)
+        for name in modules:
+            _check_module(name, config)
+        model = cls.from_config(config, **modules)
         model.load_state_dict(read_tensors(folder, dict(model.state_dict())))
         return model.eval()
 
@@ -73,18 +81,27 @@ def shipped_models() -> dict[str, Path]:
 
 
 def find_weights(name: Path | str, **options: Any) -> Path:
-    """The folder that a shipped name, a path or a hub id stands for."""
+    """The folder that a shipped name, a path or a hub id stands for; `options` are the hub's."""
+    for option in options:
+        if option not in HUB_OPTIONS:
+            raise ConfigError(f"no option {option!r}: {did_you_mean(option, HUB_OPTIONS)}")
     shipped = shipped_models()
     if str(name) in shipped:
         return shipped[str(name)]
     if Path(name).is_dir():
         return Path(name)
+    if not re.fullmatch(HUB_ID, str(name)):
+        raise WeightsError(
+            f"no model {str(name)!r}: it is neither a folder, nor of the form owner/name as on the hub, "
+            f"nor shipped; {did_you_mean(str(name), shipped)}"
+        )
     try:
         return Path(snapshot_download(str(name), allow_patterns=[CONFIG_FILE, WEIGHTS_FILE], **options))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+    except Exception as error:  # which ones a failing network raises depends on the hub's version
+        reason = (str(error).strip() or "no reason given").splitlines()[0]
         raise WeightsError(
             f"no model {str(name)!r}: it is neither shipped ({', '.join(shipped) or 'none'}), nor a folder, "
-            f"nor reachable on the hub ({type(error).__name__}: {str(error).splitlines()[0]})"
+            f"nor reachable on the hub ({type(error).__name__}: {reason})"
         ) from error
 
 
@@ -120,9 +137,19 @@ def read_tensors(folder: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]
             raise WeightsError(
                 f"{path}: {name} has shape {tuple(tensor.shape)}, expected {tuple(expected[name].shape)}"
             )
+        if tensor.is_floating_point() != expected[name].is_floating_point():
+            raise WeightsError(f"{path}: {name} is of {tensor.dtype}, expected {expected[name].dtype}")
     return {name: tensor.to(expected[name].dtype) for name, tensor in found.items()}
 
 
+def _check_module(name: str, config: ModelConfig) -> None:
+    """A module is only welcome where the configuration has a place for one of the caller's own."""
+    custom = [part for part in ("feature_extractor", "generator") if getattr(config, part) == CUSTOM]
+    if name not in custom:
+        places = f"only {', '.join(custom)}" if custom else "all its parts are built by name"
+        raise ConfigError(f"this model takes no {name!r} from outside: {places}")
+
+
 def _stored(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
-    plain = tensor.detach().cpu().contiguous()
+    plain = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)  # parts may share weights
     return plain.to(dtype) if dtype is not None and plain.is_floating_point() else plain

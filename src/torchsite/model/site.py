@@ -19,10 +19,19 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchsite.errors import ConfigError
+from torchsite.model.blocks import evaluating
 from torchsite.model.config import ModelConfig, class_names
 from torchsite.model.explanation import Explanation
-from torchsite.model.front import ImageShape, Part, build_front, check_images, custom_part, named_part
-from torchsite.model.generators import build_generator
+from torchsite.model.front import (
+    ImageShape,
+    Part,
+    build_front,
+    check_images,
+    custom_part,
+    dtype_of,
+    named_part,
+)
+from torchsite.model.generators import build_generator, check_prototypes
 from torchsite.model.pretrained import Pretrained
 from torchsite.shapes import Features, Images, Logits, Prototypes
 from torchsite.transforms import TransformFamily
@@ -77,6 +86,7 @@ class SITE(Pretrained):
         self.generator, generator_name = named_part(
             generator, lambda name: build_generator(name, depth, (rows, cols), n_classes, options)
         )
+        check_prototypes(self.generator, front.shape, n_classes)
         self.bound_prototypes = ACTIVATIONS[activation]()
         default_scale = 1.0 if front.identity else (depth * rows * cols) ** -0.5
         self.config = ModelConfig(
@@ -93,6 +103,7 @@ class SITE(Pretrained):
             std=front.std,
             family=family or TransformFamily(),
         )
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # fastest, from birth
 
     @classmethod
     def from_config(cls, config: ModelConfig, **modules: nn.Module) -> Self:
@@ -126,7 +137,7 @@ class SITE(Pretrained):
 
     def features(self, images: Images) -> Features:
         """z = F1(x), bounded."""
-        check_images(images, self.config.image_shape)
+        check_images(images, self.config.image_shape, dtype_of(self))
         return self.bound_features(self.feature_extractor(self.normalise(images)).to(images.dtype))
 
     def run(self, images: Images) -> Forward:
@@ -147,12 +158,8 @@ class SITE(Pretrained):
     @torch.no_grad()
     def explain(self, images: Images) -> Explanation:
         """Predict and keep the reasons; in evaluation mode, whatever mode the model is in."""
-        training = self.training
-        self.eval()
-        try:
+        with evaluating(self):
             run = self.run(images)
-        finally:
-            self.train(training)
         return Explanation(
             images, run.features, run.prototypes, run.evidence, self.config.product_scale, self.classes
         )

@@ -1,12 +1,14 @@
 """The care around a run: checkpoints that survive anything, and a watch for collapse.
 
-A checkpoint is written beside its place and renamed, and carries a checksum; the one before is kept. When a
-run resumes, a damaged newest checkpoint is noticed and the one before is used.
+A checkpoint is written beside its place and then renamed, once, to a name that carries its checksum; older
+ones go only after that. So whenever a run is killed, a whole checkpoint is there, and when it resumes, a
+damaged newest one is noticed and the one before is used.
 """
 
 import hashlib
 import logging
-import math
+import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -16,24 +18,31 @@ import torch
 from lightning.pytorch.callbacks import Callback
 
 from torchsite.errors import TrainingError
-from torchsite.results import write_atomically
-from torchsite.training.module import Training
+from torchsite.training.module import LN2, Training
 
 log = logging.getLogger(__name__)
-LN2 = math.log(2)
-NEWEST, PREVIOUS = "newest.ckpt", "previous.ckpt"
+CHECKPOINT = re.compile(r"(?P<number>\d{8})-(?P<digest>[0-9a-f]{16})\.ckpt")
+KEPT = 2
+LAST_GOOD = "last_good"
 
 
 class Checkpoints(Callback):
-    """Writes the whole state of a run every so many seconds, and when it is asked to stop."""
+    """Writes the whole state of a run every so many seconds, and at its end."""
 
     def __init__(self, folder: Path, seconds: float) -> None:
-        self.folder, self.seconds = folder, seconds
-        self.written = time.monotonic()
+        self.folder, self.seconds = folder / "checkpoints", seconds
+        self.started = self.written = time.monotonic()
+        self.spent_before = 0.0
+
+    @property
+    def seconds_spent(self) -> float:
+        """How long the run has taken, the time before it was resumed included."""
+        return self.spent_before + time.monotonic() - self.started
 
     def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, *_: Any) -> None:
-        """Save if it is time."""
-        if time.monotonic() - self.written >= self.seconds:
+        """Save if it is time, on all ranks together."""
+        due = time.monotonic() - self.written >= self.seconds
+        if trainer.strategy.reduce_boolean_decision(due, all=False):
             self.save(trainer)
 
     def on_train_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
@@ -41,34 +50,64 @@ class Checkpoints(Callback):
         self.save(trainer)
 
     def save(self, trainer: L.Trainer) -> None:
-        """Write the newest checkpoint; the one before stays until the next time."""
-        newest = self.folder / NEWEST
-        if trainer.is_global_zero and newest.exists():
-            for name in (NEWEST, _checksum_name(NEWEST)):
-                (self.folder / name).replace(self.folder / name.replace(NEWEST, PREVIOUS))
+        """Write a checkpoint; the one before stays, those before it go."""
         temporary = self.folder / "writing.part"
-        trainer.save_checkpoint(temporary)
-        if trainer.is_global_zero:
-            digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
-            write_atomically(self.folder / _checksum_name(NEWEST), digest.encode())
-            temporary.replace(newest)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            trainer.save_checkpoint(temporary, weights_only=False)
+            if trainer.is_global_zero:
+                publish(temporary)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise TrainingError(
+                f"no checkpoint could be written to {self.folder} ({error}): make room, then go on with "
+                f"resume=True from the checkpoint before"
+            ) from error
         self.written = time.monotonic()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The time spent, which a resumed run adds to its own."""
+        return {"seconds": self.seconds_spent}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on counting."""
+        self.spent_before = state_dict["seconds"]
+
+
+def publish(temporary: Path) -> Path:
+    """Give a finished file its place as the newest checkpoint, then remove all but the last ones."""
+    folder, earlier = temporary.parent, checkpoints(temporary.parent)
+    number = int(earlier[0].name[:8]) + 1 if earlier else 0
+    with temporary.open("rb") as written:
+        os.fsync(written.fileno())
+    path = folder / f"{number:08d}-{_digest(temporary)}.ckpt"
+    temporary.replace(path)
+    for old in earlier[KEPT - 1 :]:
+        old.unlink()
+    return path
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, whole or not, newest first."""
+    return sorted((path for path in folder.glob("*.ckpt") if CHECKPOINT.fullmatch(path.name)), reverse=True)
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint that is whole."""
-    for name in (NEWEST, PREVIOUS):
-        path, checksum = folder / name, folder / _checksum_name(name)
-        if not path.exists() or not checksum.exists():
-            continue
-        if hashlib.sha256(path.read_bytes()).hexdigest() == checksum.read_text():
+    """The newest checkpoint of a run that is whole; an error if there are some but none is whole."""
+    found = checkpoints(folder / "checkpoints")
+    for path in found:
+        if _digest(path) in path.name:
             return path
         log.warning("%s is damaged (its checksum differs); trying the one before", path)
+    if found:
+        raise TrainingError(
+            f"all checkpoints in {found[0].parent} are damaged: begin again in another folder"
+        )
     return None
 
 
 class CollapseWatch(Callback):
-    """Stops when the regulariser has stopped teaching: L_trans at ln 2 and prototypes near one half.
+    """Stops when the regulariser has stopped teaching: L_trans at ln 2.
 
     A prototype that says nothing has the value 1/2 everywhere, and then L_trans is ln 2 = 0.6931 whatever
     the targets are. An epoch whose mean lies within 1 % of that counts; `patience` of them in a row stop.
@@ -90,7 +129,8 @@ class CollapseWatch(Callback):
         if not self.n:
             return
         mean, self.sum, self.n = self.sum / self.n, 0.0, 0
-        self.flat_epochs = self.flat_epochs + 1 if abs(mean - LN2) < 0.01 * LN2 else 0
+        flat = trainer.strategy.reduce_boolean_decision(abs(mean - LN2) < 0.01 * LN2)
+        self.flat_epochs = self.flat_epochs + 1 if flat else 0
         if self.flat_epochs >= self.patience:
             raise TrainingError(
                 f"the prototypes have collapsed: for {self.flat_epochs} epochs the transformation loss was "
@@ -108,7 +148,10 @@ class CollapseWatch(Callback):
 
 
 class LastGood(Callback):
-    """Keeps the weights of the end of the last epoch, so that a run that fails leaves something usable."""
+    """Keeps the weights of the end of the last epoch, so that a run that fails leaves something usable.
+
+    A run that fails in its first epoch leaves the weights it had when it failed.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -117,9 +160,17 @@ class LastGood(Callback):
         """Save the model (not the run) if all its numbers are finite."""
         assert isinstance(pl_module, Training)
         model = pl_module.model
-        if trainer.is_global_zero and all(bool(torch.isfinite(p).all()) for p in model.parameters()):
-            model.save_pretrained(self.folder / "last_good")
+        if trainer.is_global_zero and all(bool(torch.isfinite(p).all()) for p in model.state_dict().values()):
+            model.save_pretrained(self.folder / LAST_GOOD)
+
+    def on_exception(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException
+    ) -> None:
+        """Save what there is if no epoch was finished."""
+        if not (self.folder / LAST_GOOD).exists():
+            self.on_train_epoch_end(trainer, pl_module)
 
 
-def _checksum_name(name: str) -> str:
-    return f"{name}.sha256"
+def _digest(path: Path) -> str:
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()[:16]

@@ -1,5 +1,6 @@
 """Everything that a training run depends on, besides the model and the data."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -39,20 +40,27 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         for name in (
             "epochs",
-            "batch_size",
             "n_nearest",
             "n_exemplars",
             "validate_every",
             "collapse_patience",
         ):
             _at_least(name, getattr(self, name), 1)
-        for name in ("transformation_weight", "equivariance_weight", "weight_decay", "checkpoint_seconds"):
+        _at_least("batch_size", self.batch_size, 2)  # batch norm has nothing to compare one picture with
+        for name in (
+            "transformation_weight",
+            "equivariance_weight",
+            "weight_decay",
+            "checkpoint_seconds",
+            "n_validation",
+        ):
             _at_least(name, getattr(self, name), 0)
         for name in ("warm_up", "label_smoothing", "mean_decay", "ema_decay"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name}: expected a number in [0, 1), got {getattr(self, name)}")
-        if self.learning_rate <= 0 or self.muon_learning_rate <= 0:
-            raise ConfigError(f"learning rates must be positive, got {self.learning_rate}")
+        for name in ("learning_rate", "muon_learning_rate"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigError(f"{name}: expected a positive number, got {getattr(self, name)}")
         if self.n_exemplars > self.n_nearest:
             raise ConfigError(
                 f"n_exemplars: expected at most n_nearest = {self.n_nearest}, got {self.n_exemplars}"

@@ -1,28 +1,37 @@
 """`fit`: from a model and a data set to a trained model, a log and a result file."""
 
 import logging
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import lightning as L
 import torch
-from lightning.pytorch.callbacks import Callback, EMAWeightAveraging, RichProgressBar
+from lightning.pytorch.callbacks import Callback, RichProgressBar
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
 
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, DataError
 from torchsite.model import SITE, BlackBox
+from torchsite.model.config import class_names
 from torchsite.results import Result
-from torchsite.training.callbacks import Checkpoints, CollapseWatch, LastGood, last_checkpoint
+from torchsite.training.averaging import WeightAverage
+from torchsite.training.callbacks import (
+    Checkpoints,
+    CollapseWatch,
+    LastGood,
+    checkpoints,
+    last_checkpoint,
+)
 from torchsite.training.config import TrainingConfig
 from torchsite.training.module import BlackBoxTraining, SiteTraining, Training
+from torchsite.training.quiet import quiet
+from torchsite.training.record import RUN_FILE, check_run, describe_run, write_run
 
 log = logging.getLogger(__name__)
-Model = TypeVar("Model", SITE, BlackBox)
+Model = TypeVar("Model", bound=SITE | BlackBox)
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed"}
 
 
@@ -54,26 +63,25 @@ def fit(
     old run in the same folder is an error. Without `validation`, a tenth of the data is held out.
     """
     config, folder = config or TrainingConfig(), Path(folder)
-    checkpoint = _find_checkpoint(folder, resume)
     _check_fit(model, data)
     if validation is None:
         data, validation = hold_out(data, config.seed)
-    started = time.monotonic()
-    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # fastest for convolutions
+    _check_classes(data)
+    checkpoint = _begin(folder, resume, describe_run(model, data, config))
+    care = Checkpoints(folder, config.checkpoint_seconds)
     training = _training(model, data, validation, config)
-    trainer = _trainer(config, folder, progress, callbacks, trainer_options)
-    trainer.fit(training, ckpt_path=checkpoint, weights_only=True)
-    seconds = time.monotonic() - started
-    measures = {
-        name.removeprefix("validation "): float(value)
-        for name, value in trainer.callback_metrics.items()
-        if name.startswith("validation ")
-    }
+    with quiet():
+        n_steps = len(data) // config.batch_size
+        trainer = _trainer(config, folder, n_steps, [care, *callbacks], progress, trainer_options)
+        trainer.fit(training, ckpt_path=checkpoint, weights_only=True)
+        measures = _last_measures(trainer, training)
+    seconds = care.seconds_spent
     if trainer.is_global_zero:
         model.save_pretrained(folder / "model")
         settings = {"training": to_mapping(config), "model": to_mapping(model.config), "data": data.name}
         Result("training", measures, settings, config.seed, seconds).save(folder / "result.json")
-    return Fitted(model.eval(), measures, seconds, folder)
+    model.eval()
+    return Fitted(model, measures, seconds, folder)
 
 
 def hold_out(data: Dataset, seed: int, share: float = 0.1) -> tuple[Dataset, Dataset]:
@@ -81,6 +89,18 @@ def hold_out(data: Dataset, seed: int, share: float = 0.1) -> tuple[Dataset, Dat
     order = torch.randperm(len(data), generator=torch.Generator().manual_seed(seed))
     n = max(2, round(share * len(data)))
     return data[order[n:]], data[order[:n]]
+
+
+def _last_measures(trainer: L.Trainer, training: Training) -> dict[str, float]:
+    """What the validation at the end found; one more if the last epoch had none."""
+    measured = training.recipe.epochs % training.recipe.validate_every == 0
+    if not (measured and any(name.startswith("validation ") for name in trainer.callback_metrics)):
+        trainer.validate(training, verbose=False)
+    return {
+        name.removeprefix("validation "): float(value)
+        for name, value in trainer.callback_metrics.items()
+        if name.startswith("validation ")
+    }
 
 
 def _training(model: SITE | BlackBox, data: Dataset, validation: Dataset, config: TrainingConfig) -> Training:
@@ -92,17 +112,14 @@ def _training(model: SITE | BlackBox, data: Dataset, validation: Dataset, config
 def _trainer(
     config: TrainingConfig,
     folder: Path,
-    progress: bool,
+    n_steps: int,
     callbacks: Sequence[Callback],
+    progress: bool,
     options: dict[str, Any],
 ) -> L.Trainer:
-    own: list[Callback] = [
-        CollapseWatch(config.collapse_patience),
-        LastGood(folder),
-        Checkpoints(folder, config.checkpoint_seconds),
-    ]
+    own: list[Callback] = [CollapseWatch(config.collapse_patience), LastGood(folder)]
     if config.ema_decay:
-        own.insert(0, EMAWeightAveraging(decay=config.ema_decay))
+        own.insert(0, WeightAverage(config.ema_decay))
     if progress:
         own.append(RichProgressBar(leave=True))
     settings: dict[str, Any] = {
@@ -116,7 +133,7 @@ def _trainer(
         "enable_model_summary": False,
         "num_sanity_val_steps": 0,
         "check_val_every_n_epoch": config.validate_every,
-        "log_every_n_steps": 20,
+        "log_every_n_steps": max(1, min(20, n_steps)),
     }
     return L.Trainer(**(settings | options))
 
@@ -131,11 +148,23 @@ def _loggers(folder: Path) -> list[Logger]:
     return loggers
 
 
-def _find_checkpoint(folder: Path, resume: bool) -> Path | None:
-    found = last_checkpoint(folder)
-    if found and not resume:
+def _begin(folder: Path, resume: bool, description: Mapping[str, Any]) -> Path | None:
+    """Claim the folder for a run, or find the checkpoint from which the run in it goes on."""
+    if checkpoints(folder / "checkpoints") and not resume:
         raise ConfigError(f"{folder} holds an earlier run: go on with resume=True, or name another folder")
-    return found
+    if resume and (folder / RUN_FILE).exists():
+        check_run(folder, description)
+        _keep_logs(folder / "logs" / "metrics.csv")
+    else:
+        write_run(folder, description)
+    return last_checkpoint(folder)
+
+
+def _keep_logs(path: Path) -> None:
+    """Move the log so far aside, since the logger begins a new one."""
+    if path.exists():
+        parts = len(list(path.parent.glob(f"{path.stem}-*{path.suffix}")))
+        path.replace(path.with_stem(f"{path.stem}-{parts + 1}"))
 
 
 def _check_fit(model: SITE | BlackBox, data: Dataset) -> None:
@@ -145,7 +174,18 @@ def _check_fit(model: SITE | BlackBox, data: Dataset) -> None:
             f"the model takes pictures of {model.config.image_shape}, "
             f"{data.name} has {tuple(data.images.shape[1:])}: build the model for this data"
         )
-    if len(data.classes) != model.config.n_classes:
+    names, unnamed = model.config.classes, class_names(None, model.config.n_classes)
+    if len(data.classes) != len(names) or names not in (unnamed, tuple(data.classes)):
         raise DataError(
-            f"the model knows {model.config.n_classes} classes, {data.name} has {len(data.classes)}"
+            f"the model knows {len(names)} classes {list(names)}, {data.name} has {len(data.classes)}: "
+            f"{list(data.classes)}: build the model for this data"
+        )
+
+
+def _check_classes(data: Dataset) -> None:
+    """Without a picture a class has no prototype to learn."""
+    empty = [name for name, n in zip(data.classes, data.counts, strict=True) if n == 0]
+    if empty:
+        raise DataError(
+            f"{data.name}: no picture to train on for {', '.join(empty)}: leave these classes out"
         )

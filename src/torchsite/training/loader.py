@@ -47,6 +47,13 @@ class RowLoader:
     def __len__(self) -> int:
         return self.n // self.batch_size
 
+    def state_dict(self) -> dict[str, int]:
+        """Nothing to remember; that it can say so tells Lightning that the loader resumes within an epoch."""
+        return {}
+
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
+        """Nothing to restore: the place follows from the steps done."""
+
     def __iter__(self) -> Iterator[Rows]:
         epoch, first = divmod(self.steps_done(), len(self))
         order = epoch_order(self.n, self.seed, epoch)

@@ -1,6 +1,9 @@
 """The training step of SITE and of the black box, as Lightning modules."""
 
 import abc
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import lightning as L
@@ -19,6 +22,16 @@ from torchsite.training.exemplars import make_targets
 from torchsite.training.loader import Parts, RowLoader, Rows
 from torchsite.training.optimisers import make_optimisers, schedule
 from torchsite.transforms import Transform
+
+LN2 = math.log(2)
+
+
+@contextmanager
+def seeded(seed: int, step: int, rank: int) -> Iterator[None]:
+    """Torch's global random state for one step, then as it was: dropout in a module of the user's resumes."""
+    with torch.random.fork_rng():
+        torch.manual_seed(make_rng(seed, "step", step, rank).initial_seed())
+        yield
 
 
 class Training(L.LightningModule, abc.ABC):
@@ -67,6 +80,10 @@ class Training(L.LightningModule, abc.ABC):
 
     def training_step(self, rows: Rows, batch_idx: int) -> None:
         """One step of every optimiser."""
+        with seeded(self.recipe.seed, self.steps_done, self.global_rank):
+            self._step(rows)
+
+    def _step(self, rows: Rows) -> None:
         self.last_rows = rows
         images = to_float(self.data.images[rows.cpu()].to(self.device))
         labels = self.data.labels[rows.cpu()].to(self.device)
@@ -82,8 +99,10 @@ class Training(L.LightningModule, abc.ABC):
             for group in optimiser.param_groups:
                 group["lr"] = factor * group.setdefault("peak_lr", group["lr"])
             optimiser.step()
-        bar = {name: value.detach() for name, value in parts.items()}
-        self.log_dict(bar, prog_bar=True, on_step=True, batch_size=len(rows))
+        self.log_dict({name: value.detach() for name, value in parts.items()}, prog_bar=True)
+        self.log("learning rate", factor * self.recipe.learning_rate)
+        if "transformation" in parts:
+            self.log("transformation minus ln 2", parts["transformation"].detach() - LN2)
 
     def poses(self, n: int, purpose: str = "pose") -> Transform:
         """The random transforms of this step."""
