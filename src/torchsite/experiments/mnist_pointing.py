@@ -5,8 +5,8 @@ untransformed pictures, above every post-hoc method on SITE and on the black box
 paper names no tolerance, so the table has τ = 0 … 3, and the result says at which τ the claim first holds.
 
 Command:  python -m torchsite.experiments.mnist_pointing SITE BLACK_BOX --out FOLDER  [--quick]
-Cost:     SITE's own explanation and random maps on all 10,000 test pictures, as they are and once transformed;
-          post-hoc methods on the first 5,000, slow ones on fewer still (`SLOW`); self-consistency on the first
+Cost:     SITE's own explanation and random maps on all 10,000 test pictures, as they are and once moved;
+          post-hoc methods on the first 5,000, slow ones on fewer (`SLOW`); self-consistency on the first
           2,000 at most, under two transforms. Estimated from the cost per picture of each method: 10 minutes
           on two idle cores, 20 on two busy ones. With --quick, 200 pictures.
 """
