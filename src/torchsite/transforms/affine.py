@@ -12,12 +12,10 @@ from torch import Tensor
 
 from torchsite.errors import ShapeError
 from torchsite.shapes import Points, Size
-from torchsite.transforms.base import Transform, axes, check_lengths, half_sides
+from torchsite.transforms.base import Frame, Transform, check_lengths
 
 Values = float | Float[Tensor, " batch"]
-ENTRIES = {"xx": (0, 0), "xy": (0, 1), "x": (0, 2), "yx": (1, 0), "yy": (1, 1), "y": (1, 2)}
-# Cosine and sine of 0, 90, 180 and 270 degrees.
-QUARTERS = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
+IDENTITY = {"xx": 1, "xy": 0, "x": 0, "yx": 0, "yy": 1, "y": 0, "0x": 0, "0y": 0, "1": 1}
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +39,7 @@ class AffineTransform(Transform):
     @classmethod
     def rotation(cls, degrees: Values) -> "AffineTransform":
         """Turn counter-clockwise about the centre; 90 is `rot90` of the last two axes."""
-        cos, sin = _cos_sin(_batch(degrees))
-        return cls._with(xx=cos, xy=sin, yx=-sin, yy=cos)
+        return cls._with(**_turn(degrees))
 
     @classmethod
     def shift(cls, right: Values, down: Values) -> "AffineTransform":
@@ -68,17 +65,21 @@ class AffineTransform(Transform):
         return cls._with(xx=1 - 2 * torch.as_tensor(mirror).reshape(-1).to(torch.float64))
 
     @classmethod
+    def pose(cls, degrees: Values, right: Values, down: Values) -> "AffineTransform":
+        """Turn about the centre, then move: `shift(right, down) @ rotation(degrees)`."""
+        return cls._with(**_turn(degrees), x=2 * _batch(right), y=2 * _batch(down))
+
+    @classmethod
     def _with(cls, **entries: Tensor) -> "AffineTransform":
         """The identity with some entries replaced: x' = xx·x + xy·y + x, y' = yx·x + yy·y + y."""
         lengths = {len(entry) for entry in entries.values()}
         if len(lengths - {1}) > 1:
             raise ShapeError(f"expected one value per picture, got {sorted(lengths)} values for one batch")
         n = max(lengths - {1}, default=1)
-        matrix = torch.eye(3, dtype=torch.float64, device=next(iter(entries.values())).device).repeat(n, 1, 1)
-        for name, entry in entries.items():
-            row, col = ENTRIES[name]
-            matrix[:, row, col] = entry
-        return cls(matrix)
+        some = next(iter(entries.values()))
+        constants = (some.new_zeros(n), some.new_ones(n))
+        columns = [entries.get(name, constants[one]).expand(n) for name, one in IDENTITY.items()]
+        return cls(torch.stack(columns, dim=1).reshape(n, 3, 3))
 
     # What every transform can do.
 
@@ -111,11 +112,10 @@ class AffineTransform(Transform):
 
     def _grid(self, size: Size, dtype: torch.dtype) -> Points:
         """The lookup of all pixels as a sum of a term per row and a term per column: no product per pixel."""
-        extent = half_sides(size).to(self.device)
-        inverse = torch.linalg.inv(self.matrix)[:, :2] / extent[:, None]
-        y, x = (centres.to(self.device) for centres in axes(size))
-        per_row = (inverse[:, :, 1, None] * y + inverse[:, :, 2, None]).to(dtype)
-        per_col = (inverse[:, :, 0, None] * x).to(dtype)
+        frame = Frame.of(size, self.device)
+        inverse = torch.linalg.inv(self.matrix)[:, :2] / frame.half_sides[:, None]
+        per_row = (inverse[:, :, 1, None] * frame.y + inverse[:, :, 2, None]).to(dtype)
+        per_col = (inverse[:, :, 0, None] * frame.x).to(dtype)
         return (per_row[..., None] + per_col[:, :, None]).permute(0, 2, 3, 1)
 
     def affine_part(self) -> Float[Tensor, "batch 3 3"]:
@@ -155,10 +155,7 @@ def _batch(value: Values) -> Float[Tensor, " batch"]:
     return torch.as_tensor(value, dtype=torch.float64).reshape(-1)
 
 
-def _cos_sin(degrees: Tensor) -> tuple[Tensor, Tensor]:
-    """Cosine and sine that are exact at quarter turns, where π is not."""
-    quarters = torch.round(degrees / 90)
-    rest = torch.deg2rad(degrees - 90 * quarters)
-    cos, sin = torch.cos(rest), torch.sin(rest)
-    cos_turn, sin_turn = degrees.new_tensor(QUARTERS)[quarters.remainder(4).long()].unbind(1)
-    return cos * cos_turn - sin * sin_turn, sin * cos_turn + cos * sin_turn
+def _turn(degrees: Values) -> dict[str, Tensor]:
+    angle = torch.deg2rad(_batch(degrees))
+    cos, sin = angle.cos(), angle.sin()
+    return {"xx": cos, "xy": sin, "yx": -sin, "yy": cos}

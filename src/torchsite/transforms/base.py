@@ -10,6 +10,7 @@ rigid on pictures that are not square. (x points right, y points down, as in `gr
 
 import abc
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -72,9 +73,9 @@ class Transform(abc.ABC):
 
     def _grid(self, size: Size, dtype: torch.dtype) -> Points:
         """The lookup in the coordinates of `grid_sample`, where both sides span [-1, 1]."""
-        extent = half_sides(size).to(self.device)
-        points = pixel_centres(size).to(self.device).expand(len(self), *size, 2)
-        return (self.lookup(points) / extent).to(dtype)
+        frame = Frame.of(size, self.device)
+        points = frame.pixel_centres().expand(len(self), *size, 2)
+        return (self.lookup(points) / frame.half_sides).to(dtype)
 
     def _check(self, maps: Maps) -> None:
         if maps.ndim < 3 or len(maps) != len(self):
@@ -132,20 +133,25 @@ def check_lengths(first: Transform, second: Transform) -> None:
         raise ShapeError(f"transforms of {len(first)} and of {len(second)} pictures cannot be composed")
 
 
-def half_sides(size: Size) -> Tensor:
-    """Half the width and half the height of a picture, the shorter side being 2."""
-    rows, cols = size
-    return torch.tensor([cols, rows], dtype=torch.float64) / min(rows, cols)
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A picture's frame in the coordinates of the lookup: where its rows, columns and edges are."""
 
+    y: Float[Tensor, " rows"]
+    x: Float[Tensor, " cols"]
+    half_sides: Float[Tensor, "2"]
 
-def pixel_centres(size: Size) -> Points:
-    """The centre of every pixel: (1, rows, cols, 2), in the coordinates of the lookup."""
-    y, x = torch.meshgrid(*axes(size), indexing="ij")
-    return torch.stack([x, y], dim=-1).unsqueeze(0)
+    @classmethod
+    @lru_cache(maxsize=64)
+    @torch.inference_mode(False)  # frames are kept, so they must also serve where gradients are taken
+    def of(cls, size: Size, device: torch.device) -> "Frame":
+        """The frame of pictures of one size; the shorter side spans [-1, 1]."""
+        rows, cols = size
+        half_sides = torch.tensor([cols, rows], dtype=torch.float64) / min(rows, cols)
+        y, x = ((2 * torch.arange(n, dtype=torch.float64) + 1) / n - 1 for n in size)
+        return cls((y * half_sides[1]).to(device), (x * half_sides[0]).to(device), half_sides.to(device))
 
-
-def axes(size: Size) -> tuple[Tensor, Tensor]:
-    """The centres of the rows and of the columns."""
-    width, height = half_sides(size).tolist()
-    y, x = ((2 * torch.arange(n, dtype=torch.float64) + 1) / n - 1 for n in size)
-    return y * height, x * width
+    def pixel_centres(self) -> Points:
+        """The centre of every pixel: (1, rows, cols, 2)."""
+        y, x = torch.meshgrid(self.y, self.x, indexing="ij")
+        return torch.stack([x, y], dim=-1).unsqueeze(0)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -20,6 +20,8 @@ from torchsite.randomness import Rng, uniform
 from torchsite.transforms.affine import AffineTransform
 from torchsite.transforms.base import Transform
 from torchsite.transforms.smooth import MAX_AMPLITUDE, SmoothTransform
+
+LIMITS = {"max_rotation": 180, "max_shift": 1, "max_shear": 80, "distortion": MAX_AMPLITUDE}
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,13 @@ class TransformFamily:
     distortion: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", tuple(self.scale))
-        limits = {"max_rotation": (0, 180), "max_shift": (0, 1), "max_shear": (0, 80)}
-        for name, (low, high) in limits.items():
-            _check_range(name, getattr(self, name), low, high)
-        _check_range("distortion", self.distortion, 0, MAX_AMPLITUDE)
-        if len(self.scale) != 2 or not 0 < self.scale[0] <= self.scale[1]:
-            raise ConfigError(f"scale: expected (low, high) with 0 < low ≤ high, got {self.scale}")
+        for name, high in LIMITS.items():
+            value = getattr(self, name)
+            if not _is_number(value) or not 0 <= value <= high:
+                raise ConfigError(f"{name}: expected a number between 0 and {high}, got {value!r}")
+        if not isinstance(self.reflect, bool):
+            raise ConfigError(f"reflect: expected True or False, got {self.reflect!r}")
+        object.__setattr__(self, "scale", _checked_scale(self.scale))
 
     @classmethod
     def none(cls) -> "TransformFamily":
@@ -49,10 +51,10 @@ class TransformFamily:
 
     def sample(self, n: int, *, rng: Rng) -> Transform:
         """Draw `n` transforms; the same seed gives the same transforms on any device."""
-        turn = AffineTransform.rotation(uniform(-self.max_rotation, self.max_rotation, n, rng))
+        degrees = uniform(-self.max_rotation, self.max_rotation, n, rng)
         right, down = (uniform(-self.max_shift, self.max_shift, n, rng) for _ in range(2))
+        posed = AffineTransform.pose(degrees, right, down)
         shape = self._sample_shape(n, rng)
-        posed = AffineTransform.shift(right, down) @ turn
         return posed if shape is None else posed @ shape
 
     def _sample_shape(self, n: int, rng: Rng) -> Transform | None:
@@ -76,7 +78,10 @@ class TransformFamily:
     @classmethod
     def from_json(cls, text: str) -> "TransformFamily":
         """Read a family; unknown fields are errors."""
-        return from_mapping(cls, json.loads(text))
+        try:
+            return from_mapping(cls, json.loads(text))
+        except json.JSONDecodeError as error:
+            raise ConfigError(f"expected a family as JSON, got {text!r} ({error})") from error
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> "TransformFamily":
@@ -94,6 +99,12 @@ class TransformFamily:
         return ", ".join(parts)
 
 
-def _check_range(name: str, value: float, low: float, high: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise ConfigError(f"{name}: expected a number between {low} and {high}, got {value!r}")
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _checked_scale(scale: object) -> tuple[float, float]:
+    match scale:
+        case (low, high) if _is_number(low) and _is_number(high) and 0 < low <= high:
+            return low, high
+    raise ConfigError(f"scale: expected (low, high) with 0 < low ≤ high, got {scale!r}")

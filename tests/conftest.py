@@ -1,0 +1,6 @@
+"""What all tests share: hypothesis takes its time, and says how to repeat what failed."""
+
+from hypothesis import settings
+
+settings.register_profile("torchsite", deadline=None, print_blob=True)
+settings.load_profile("torchsite")
