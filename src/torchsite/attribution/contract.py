@@ -32,7 +32,7 @@ Explain = Callable[[Images, Labels], Heatmaps]
 class Attribution(ABC):
     """A method bound to a model; `chunk` bounds how many pictures pass through the network at once."""
 
-    def __init__(self, model: nn.Module, *, chunk: int = 64) -> None:
+    def __init__(self, model: nn.Module, *, chunk: int = 32) -> None:
         if not isinstance(model, nn.Module):
             raise ConfigError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
         at_least(1, chunk=chunk)
@@ -88,7 +88,7 @@ class Attribution(ABC):
 class LayerAttribution(Attribution):
     """A method that reads a layer: by module, by dotted name, or the last spatial one when left out."""
 
-    def __init__(self, model: nn.Module, *, layer: Layer | None = None, chunk: int = 64) -> None:
+    def __init__(self, model: nn.Module, *, layer: Layer | None = None, chunk: int = 32) -> None:
         super().__init__(model, chunk=chunk)
         self._layer_name = None if layer is None else name_of(model, layer)
 

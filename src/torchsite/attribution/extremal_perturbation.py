@@ -54,7 +54,7 @@ class ExtremalPerturbation(Attribution):
         penalty: tuple[float, float] = (1.0, 1000.0),
         learning_rate: float = 0.1,
         momentum: float = 0.9,
-        chunk: int = 64,
+        chunk: int = 32,
     ) -> None:
         super().__init__(model, chunk=chunk)
         if not areas:

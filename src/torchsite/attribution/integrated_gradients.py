@@ -20,7 +20,7 @@ class IntegratedGradients(Attribution):
     """Contributions against a uniform `baseline` picture; Captum's `IntegratedGradients`."""
 
     def __init__(
-        self, model: nn.Module, *, baseline: float = 0.0, n_steps: int = 50, chunk: int = 64
+        self, model: nn.Module, *, baseline: float = 0.0, n_steps: int = 50, chunk: int = 32
     ) -> None:
         super().__init__(model, chunk=chunk)
         at_least(1, n_steps=n_steps)

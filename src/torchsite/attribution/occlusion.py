@@ -28,7 +28,7 @@ class Occlusion(Attribution):
         window: int | None = None,
         stride: int | None = None,
         baseline: float = 0.0,
-        chunk: int = 64,
+        chunk: int = 32,
     ) -> None:
         super().__init__(model, chunk=chunk)
         at_least(1, **{name: n for name, n in {"window": window, "stride": stride}.items() if n is not None})

@@ -26,7 +26,7 @@ class RandomMap(Attribution):
         *,
         grid: int = 7,
         signed: bool = False,
-        chunk: int = 64,
+        chunk: int = 32,
         seed: int | None = None,
         rng: Rng | None = None,
     ) -> None:

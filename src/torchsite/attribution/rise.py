@@ -46,7 +46,7 @@ class RISE(Attribution):
         keep: float = 0.5,
         score: Literal["probability", "logit"] = "probability",
         balanced: bool = True,
-        chunk: int = 64,
+        chunk: int = 32,
         seed: int | None = None,
         rng: Rng | None = None,
     ) -> None:

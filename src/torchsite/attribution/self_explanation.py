@@ -32,7 +32,7 @@ class SelfExplaining(Protocol):
 class SelfExplanation(Attribution):
     """The model's own heatmaps: no approximation, no second model."""
 
-    def __init__(self, model: nn.Module, *, chunk: int = 64) -> None:
+    def __init__(self, model: nn.Module, *, chunk: int = 32) -> None:
         super().__init__(model, chunk=chunk)
         if not isinstance(model, SelfExplaining):
             raise NotApplicableError(

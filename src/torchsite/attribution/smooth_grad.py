@@ -30,7 +30,7 @@ class SmoothGrad(Attribution):
         *,
         n_samples: int = 50,
         noise: float = 0.15,
-        chunk: int = 64,
+        chunk: int = 32,
         seed: int | None = None,
         rng: Rng | None = None,
     ) -> None:
