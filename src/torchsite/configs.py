@@ -57,7 +57,11 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
         return value
     if origin is tuple:
         return _convert_tuple(value, typing.get_args(hint), where)
-    if origin is dict or hint is Any:
+    if origin in (dict, Mapping):
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{where}: expected a mapping, got {value!r}")
+        return dict(value)
+    if hint is Any:
         return value
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)

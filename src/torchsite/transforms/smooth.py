@@ -110,10 +110,10 @@ class SmoothTransform(Transform):
 
     def _steps(self) -> int:
         """Enough steps for the residual: each shrinks the error by the Lipschitz bound."""
-        bound = float(self.lipschitz().max()) if len(self) else 0.0
-        reach = float(self.coefficients.abs().sum(-1).max()) if len(self) else 0.0
-        if bound == 0 or reach == 0:
+        bound = max(self.lipschitz().tolist(), default=0.0)
+        if bound < RESIDUAL:
             return 1
+        reach = self.coefficients.abs().sum(-1).max().item()
         return max(1, math.ceil(math.log(RESIDUAL / reach) / math.log(bound)))
 
 

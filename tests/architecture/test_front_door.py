@@ -1,0 +1,66 @@
+"""What a user types is `import torchsite as ts`, then a few names."""
+
+import subprocess
+import sys
+import time
+import types
+
+import pytest
+
+import torchsite as ts
+from torchsite.version import __version__
+
+
+def fresh(code):
+    """What a new process prints."""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return run.stdout.strip()
+
+
+@pytest.mark.parametrize("name", ts.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(ts, name) is not None
+    assert name in dir(ts)
+
+
+def test_the_names_are_few_and_stand_for_what_they_say():
+    assert dir(ts) == sorted(ts.__all__)
+    assert len(ts.__all__) < 15
+    assert ts.__version__ == __version__
+    assert isinstance(ts.metrics, types.ModuleType)
+    assert ts.SITE.__module__ == "torchsite.model.site"
+    assert ts.TransformFamily is ts.TransformFamily
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'SIET'"):
+        _ = ts.SIET
+    assert not hasattr(ts, "_HOME")
+
+
+def test_names_can_be_imported():
+    assert fresh("from torchsite import SITE, metrics; print(SITE.__name__, metrics.__name__)") == (
+        "SITE torchsite.metrics"
+    )
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    heavy = "('torch', 'lightning', 'numpy', 'matplotlib')"
+    assert fresh(f"import sys, torchsite; print([m for m in {heavy} if m in sys.modules])") == "[]"
+
+
+def test_transforms_and_models_come_without_lightning():
+    assert fresh(
+        "import sys, torchsite as ts; ts.SITE, ts.TransformFamily; print('lightning' in sys.modules)"
+    ) == ("False")
+
+
+def test_importing_is_quick():
+    empty, ours = (min(seconds(code) for _ in range(3)) for code in ("pass", "import torchsite"))
+    assert ours - empty < 0.3
+
+
+def seconds(code):
+    start = time.perf_counter()
+    fresh(code)
+    return time.perf_counter() - start
