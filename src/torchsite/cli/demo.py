@@ -16,12 +16,18 @@ from torchsite.report.results import headline
 RECIPE = "mnist_sample"
 
 
-def demo(out: Annotated[Path, typer.Option(help="Where to write.")] = Path("out/demo")) -> None:
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to write; a finished run there is used again.")] = Path(
+        "out/demo"
+    ),
+    epochs: Annotated[int | None, typer.Option(min=1, help="Fewer or more than the recipe's.")] = None,
+) -> None:
     """Train on the embedded digits, explain some, measure, and write a report."""
     console = Console()
     train, test = load_dataset(RECIPE, "train"), load_dataset(RECIPE, "test")
     console.print(f"training on {train!r} …", highlight=False)
-    model = trained(RECIPE, out / "run", data=(train, test), progress=console.is_terminal)
+    changes = {} if epochs is None else {"epochs": epochs}
+    model = trained(RECIPE, out / "run", changes, data=(train, test), progress=console.is_terminal)
     assert isinstance(model, SITE)
     result = evaluate(model, test, name="demo")
     result.save(out / "demo.json")

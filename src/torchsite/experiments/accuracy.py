@@ -25,8 +25,8 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
     """Train both (or take them from `folder`), measure both on the test set, write the result."""
     started = time.monotonic()
     changes: dict[str, Any] = dict(QUICK) if quick else {}
-    black_box = trained(name, folder / "black_box", changes | {"model.kind": "black_box"}, progress=progress)
     site = trained(name, folder / "site", changes, progress=progress)
+    black_box = trained(name, folder / "black_box", changes | {"model.kind": "black_box"}, progress=progress)
     assert isinstance(black_box, BlackBox)
     test = load_dataset(changes.get("data", name), "test")
     limit = 100 if quick else None

@@ -35,6 +35,15 @@ class Encoder(nn.Module):
         """One code per picture: which things are seen, and in which pose."""
         return self.code(self.layers(features).flatten(1))
 
+    def read(self, features: Features) -> tuple[list[Features], torch.Tensor]:
+        """The maps before each halving, finest first, and the code."""
+        maps, current = [], features
+        for layer in self.layers:
+            if isinstance(layer, nn.MaxPool2d):
+                maps.append(current)
+            current = layer(current)
+        return maps, self.code(current.flatten(1))
+
 
 class TrunkGenerator(nn.Module):
     """One shared convolutional trunk draws, light per-class heads choose: the default.
@@ -71,6 +80,51 @@ class TrunkGenerator(nn.Module):
         """Raw prototypes of all classes."""
         start = self.unfold(self.encoder(features)).unflatten(1, self.start)
         return self.heads(self.trunk(_channels_last(start))).unflatten(1, self.shape[:2])
+
+
+class LateralGenerator(nn.Module):
+    """The trunk with lateral sums: it also sees the encoder's maps at each resolution.
+
+    What must be drawn comes from the code, where it must be drawn from the maps: the pose need not pass
+    through the bottleneck, so prototypes are sharper and follow the picture more closely.
+    """
+
+    def __init__(
+        self,
+        depth: int,
+        size: Size,
+        n_classes: int,
+        widths: Sequence[int] = (32, 64, 128),
+        code: int = 128,
+        trunk: Sequence[int] = (64, 64, 32),
+    ) -> None:
+        super().__init__()
+        self.shape = (n_classes, depth, *size)
+        self.encoder = Encoder(depth, size, widths, code)
+        sizes = halvings(size, len(trunk) - 1)[::-1]
+        self.start = (trunk[0], *sizes[0])
+        self.unfold = nn.Linear(code, trunk[0] * sizes[0][0] * sizes[0][1])
+        self.laterals = nn.ModuleList(
+            nn.Conv2d(width, drawn, 1) for width, drawn in zip(reversed(widths), trunk, strict=True)
+        )
+        self.rectify = nn.ModuleList(nn.ReLU() for _ in trunk)
+        self.blocks = nn.ModuleList(
+            conv_block(drawn, after) for drawn, after in zip(trunk, [*trunk[1:], trunk[-1]], strict=True)
+        )
+        self.enlarge = nn.ModuleList(Upsample(larger) for larger in sizes[1:])
+        self.heads = nn.Conv2d(trunk[-1], n_classes * depth, 3, padding=1)
+
+    def forward(self, features: Features) -> Prototypes:
+        """Raw prototypes of all classes."""
+        maps, code = self.encoder.read(features)
+        drawn = _channels_last(self.unfold(code).unflatten(1, self.start))
+        for i, (lateral, rectify, block) in enumerate(
+            zip(self.laterals, self.rectify, self.blocks, strict=True)
+        ):
+            drawn = block(rectify(drawn + lateral(maps[-1 - i])))
+            if i < len(self.enlarge):
+                drawn = self.enlarge[i](drawn)
+        return self.heads(drawn).unflatten(1, self.shape[:2])
 
 
 class ShuffleGenerator(nn.Module):
@@ -163,6 +217,7 @@ class DenseGenerator(nn.Module):
 
 GENERATORS: Mapping[str, Callable[..., nn.Module]] = {
     "trunk": TrunkGenerator,
+    "lateral": LateralGenerator,
     "shuffle": ShuffleGenerator,
     "transposed": TransposedGenerator,
     "dense": DenseGenerator,

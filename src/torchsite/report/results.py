@@ -15,7 +15,7 @@ HEADLINES: Mapping[str, tuple[str, ...]] = {
     "self-consistency, centred": ("self_consistency", "centred"),
     "pointing game, transformed, τ = 0": ("pointing_game", "transformed", "tau_0", "score"),
     "prototypes recognised": ("prototype_recognition", "untransformed"),
-    "completeness error, largest": ("completeness", "largest"),
+    "completeness error, largest": ("completeness", "worst"),
 }
 
 

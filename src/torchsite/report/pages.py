@@ -1,0 +1,114 @@
+"""docs/results.md, written from result files: every number in it can be traced to a run.
+
+Each section names the result file and the command behind it; what was not run is left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torchsite.experiments import mnist_pointing
+from torchsite.report.results import HEADLINES, figure
+from torchsite.results import Result
+
+INTRODUCTION = """# Results
+
+Written by `python tools/write_results.py` from the files in `results/`; intervals are 95 % bootstrap
+intervals over pictures. Poses are ±90° and ±25 % shifts unless said otherwise. Self-consistency is always
+shown with its mismatched floor: what the same explainer gets when the two maps belong to different pictures.
+"""
+
+# What a table of models shows beyond the headlines of one result.
+MEASURES: Mapping[str, tuple[str, ...]] = {
+    **HEADLINES,
+    "pointing game, untransformed, τ = 0": ("pointing_game", "untransformed", "tau_0", "score"),
+    "prototypes recognised, transformed": ("prototype_recognition", "transformed"),
+}
+
+
+def results_page(folder: Path) -> str:
+    """The whole page, from whichever result files are there."""
+    results = {path.stem: Result.load(path) for path in sorted(folder.glob("*.json"))}
+    sections = [INTRODUCTION]
+    for name, title in (("accuracy_mnist", "MNIST"), ("accuracy_fashion_mnist", "Fashion-MNIST")):
+        if name in results:
+            sections.append(_accuracy(results[name], title))
+    for name, title in (
+        ("targets", "Targets of the transformation loss, MNIST"),
+        ("targets_fashion", "Targets of the transformation loss, Fashion-MNIST"),
+        ("generators", "Forms of the generator"),
+    ):
+        if name in results:
+            sections.append(_variants(results[name], title))
+    if "mnist_pointing" in results:
+        sections.append(_pointing(results["mnist_pointing"]))
+    return "\n".join(sections)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table, the first column to the left, figures to the right."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _accuracy(result: Result, title: str) -> str:
+    site, black_box, paper = (result.values[key] for key in ("site", "black_box", "paper"))
+    rows = [
+        [name, figure(site, *path) or "–", figure(black_box, *path) or "–", _paper(paper, name)]
+        for name, path in MEASURES.items()
+    ]
+    minutes = {kind: f"{seconds / 60:.1f}" for kind, seconds in result.values["training"].items()}
+    rows.append(["training, minutes on two cores", minutes["site"], minutes["black_box"], "–"])
+    return (
+        f"## {title}: SITE and the black box of the same budget\n\n"
+        f"`torchsite reproduce {result.config['recipe']}` → `results/{result.name}.json` ({result.time})\n\n"
+        + table(["", "SITE", "black box", "paper: SITE (black box)"], rows)
+    )
+
+
+def _paper(paper: Mapping[str, float], name: str) -> str:
+    if name != "accuracy, untransformed" or not paper:
+        return "–"
+    return f"{paper['site']:.3f} ({paper['black_box']:.3f})"
+
+
+def _variants(result: Result, title: str) -> str:
+    variants = result.values
+    rows = [[name, *(figure(v, *path) or "–" for v in variants.values())] for name, path in MEASURES.items()]
+    rows.append(["parameters", *(f"{v['parameters']:,}" for v in variants.values())])
+    rows.append(["training, minutes", *(f"{v['training seconds'] / 60:.1f}" for v in variants.values())])
+    settings = ", ".join(f"{key} {value}" for key, value in result.config["common"].items())
+    return (
+        f"## {title}\n\n`torchsite reproduce {result.name}` → `results/{result.name}.json` "
+        f"({result.config['recipe']}, {settings}; first 2,000 test pictures; {result.time})\n\n"
+        + table(["", *variants], rows)
+    )
+
+
+def _pointing(result: Result) -> str:
+    verdict = "; ".join(
+        f"{pose} ≥ {mnist_pointing.CLAIM[pose]}: " + (f"from τ = {tau}" if tau is not None else "at no τ")
+        for pose, tau in result.values["verdict"].items()
+    )
+    return (
+        "## Pointing game and self-consistency on MNIST, all methods\n\n"
+        f"`torchsite reproduce mnist_pointing` → `results/mnist_pointing.json` ({result.time}, "
+        f"{result.seconds / 60:.0f} minutes). SITE's own explanation, {verdict}.\n\n"
+        + mnist_pointing.to_markdown(result)
+        + "\n### Self-consistency\n\n"
+        + table(
+            ["explainer", "classifier", "raw", "floor", "calibrated", "centred", "ms a picture"],
+            [_consistency_row(line) for line in result.values["table"]],
+        )
+    )
+
+
+def _consistency_row(line: Mapping[str, Any]) -> list[str]:
+    if "reason" in line:
+        return [line["method"], line["model"], f"not defined: {line['reason']}", "–", "–", "–", "–"]
+    scores = [
+        figure(line.get("self_consistency", {}), name) or "–"
+        for name in ("raw", "floor", "calibrated", "centred")
+    ]
+    cost = line.get("ms_per_image")
+    return [line["method"], line["model"], *scores, "–" if cost is None else f"{cost:.2f}"]

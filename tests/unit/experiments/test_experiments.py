@@ -1,0 +1,41 @@
+"""Experiments run on a slice, resume, and write result files that the page can be drawn from."""
+
+import pytest
+
+from torchsite.experiments.registry import EXPERIMENTS
+from torchsite.experiments.variants import STUDIES
+from torchsite.report.pages import results_page
+from torchsite.report.results import figure, headline
+from torchsite.results import Result
+from torchsite.training.recipes import load_recipe, override, shipped_recipes
+
+
+def test_the_accuracy_experiment_writes_a_result_and_takes_it_up_again(tmp_path):
+    result = EXPERIMENTS["mnist"].run(tmp_path, quick=True)
+    assert set(result.values) == {"site", "black_box", "training", "paper"}
+    written = (tmp_path / "site" / "result.json").stat().st_mtime_ns
+    again = EXPERIMENTS["mnist"].run(tmp_path, quick=True)
+    assert (tmp_path / "site" / "result.json").stat().st_mtime_ns == written, "trained twice"
+    assert again.values["site"] == result.values["site"]
+    page = results_page(tmp_path)
+    assert "0.988 (0.981)" in page
+    assert "self-consistency, floor" in page
+    assert any("accuracy" in name for name in headline(Result.load(tmp_path / "accuracy_mnist.json")))
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_variant_of_a_study_is_a_valid_recipe(name):
+    study = STUDIES[name]
+    for changes in study.variants.values():
+        override(load_recipe(study.recipe), dict(study.common) | dict(changes))
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_every_shipped_recipe_is_read(name):
+    assert load_recipe(name).data == name
+
+
+def test_a_figure_that_is_not_there_is_none():
+    assert figure({"a": {"value": 0.5, "low": None, "high": None}}, "a") == "0.5000"
+    assert figure({"a": {"value": 0.5, "low": 0.25, "high": 0.75}}, "a") == "0.5000  [0.2500, 0.7500]"
+    assert figure({}, "a") is None
