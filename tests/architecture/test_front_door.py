@@ -50,9 +50,8 @@ def test_importing_the_package_imports_nothing_heavy():
 
 
 def test_transforms_and_models_come_without_lightning():
-    assert fresh(
-        "import sys, torchsite as ts; ts.SITE, ts.TransformFamily; print('lightning' in sys.modules)"
-    ) == ("False")
+    code = "import sys, torchsite as ts; ts.SITE, ts.TransformFamily; print('lightning' in sys.modules)"
+    assert fresh(code) == "False"
 
 
 def test_importing_is_quick():
