@@ -63,7 +63,7 @@ def read_images(path: Path, shape: tuple[int, int, int]) -> Images:
     """One picture as the model takes it: its size (aspect kept, centre crop), its channels, [0, 1]."""
     channels, height, width = shape
     side = max(height, width)
-    pixels = torch.from_numpy(decode(path, side)).float()[None] / 255
+    pixels = torch.from_numpy(decode(path, side).copy()).float()[None] / 255
     top, left = (side - height) // 2, (side - width) // 2
     cropped = pixels[..., top : top + height, left : left + width]
     if channels == 1:

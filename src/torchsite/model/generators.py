@@ -6,46 +6,18 @@ comparison that chose the default is in docs/design/generators.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import nn
 
 from torchsite.errors import ConfigError
-from torchsite.model.blocks import Upsample, build_by_name, conv_block, evaluating, halve, halvings
-from torchsite.shapes import Features, Maps, Prototypes, Size
+from torchsite.model.blocks import Upsample, build_by_name, conv_block, evaluating, halvings
+from torchsite.model.encoder import EncodedGenerator, channels_last
+from torchsite.shapes import Features, Prototypes, Size
 
 
-class Encoder(nn.Module):
-    """Reads the features down to an eighth of their resolution, then to one code per picture."""
-
-    def __init__(self, depth: int, size: Size, widths: Sequence[int], code: int) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(conv_block(depth, widths[0]))
-        for before, after in pairwise(widths):
-            self.layers.extend([halve(), conv_block(before, after), conv_block(after, after)])
-        self.layers.append(halve())
-        rows, cols = halvings(size, len(widths))[-1]
-        self.code = nn.Sequential(
-            nn.Linear(widths[-1] * rows * cols, code, bias=False), nn.BatchNorm1d(code), nn.ReLU()
-        )
-
-    def forward(self, features: Features) -> torch.Tensor:
-        """One code per picture: which things are seen, and in which pose."""
-        return self.code(self.layers(features).flatten(1))
-
-    def read(self, features: Features) -> tuple[list[Features], torch.Tensor]:
-        """The maps before each halving, finest first, and the code."""
-        maps, current = [], features
-        for layer in self.layers:
-            if isinstance(layer, nn.MaxPool2d):
-                maps.append(current)
-            current = layer(current)
-        return maps, self.code(current.flatten(1))
-
-
-class TrunkGenerator(nn.Module):
+class TrunkGenerator(EncodedGenerator):
     """One shared convolutional trunk draws, light per-class heads choose: the default.
 
     The trunk grows from a quarter of the resolution by bilinear upsampling; each class adds only one
@@ -61,9 +33,7 @@ class TrunkGenerator(nn.Module):
         code: int = 128,
         trunk: Sequence[int] = (64, 64, 32),
     ) -> None:
-        super().__init__()
-        self.shape = (n_classes, depth, *size)
-        self.encoder = Encoder(depth, size, widths, code)
+        super().__init__(depth, size, n_classes, widths, code)
         _, half, quarter = halvings(size, 2)
         self.start = (trunk[0], *quarter)
         self.unfold = nn.Sequential(nn.Linear(code, trunk[0] * quarter[0] * quarter[1]), nn.ReLU())
@@ -79,10 +49,10 @@ class TrunkGenerator(nn.Module):
     def forward(self, features: Features) -> Prototypes:
         """Raw prototypes of all classes."""
         start = self.unfold(self.encoder(features)).unflatten(1, self.start)
-        return self.heads(self.trunk(_channels_last(start))).unflatten(1, self.shape[:2])
+        return self.as_prototypes(self.heads(self.trunk(channels_last(start))))
 
 
-class LateralGenerator(nn.Module):
+class LateralGenerator(EncodedGenerator):
     """The trunk with lateral sums: it also sees the encoder's maps at each resolution.
 
     What must be drawn comes from the code, where it must be drawn from the maps: the pose need not pass
@@ -98,9 +68,7 @@ class LateralGenerator(nn.Module):
         code: int = 128,
         trunk: Sequence[int] = (64, 64, 32),
     ) -> None:
-        super().__init__()
-        self.shape = (n_classes, depth, *size)
-        self.encoder = Encoder(depth, size, widths, code)
+        super().__init__(depth, size, n_classes, widths, code)
         sizes = halvings(size, len(trunk) - 1)[::-1]
         self.start = (trunk[0], *sizes[0])
         self.unfold = nn.Linear(code, trunk[0] * sizes[0][0] * sizes[0][1])
@@ -117,17 +85,17 @@ class LateralGenerator(nn.Module):
     def forward(self, features: Features) -> Prototypes:
         """Raw prototypes of all classes."""
         maps, code = self.encoder.read(features)
-        drawn = _channels_last(self.unfold(code).unflatten(1, self.start))
+        drawn = channels_last(self.unfold(code).unflatten(1, self.start))
         for i, (lateral, rectify, block) in enumerate(
             zip(self.laterals, self.rectify, self.blocks, strict=True)
         ):
             drawn = block(rectify(drawn + lateral(maps[-1 - i])))
             if i < len(self.enlarge):
                 drawn = self.enlarge[i](drawn)
-        return self.heads(drawn).unflatten(1, self.shape[:2])
+        return self.as_prototypes(self.heads(drawn))
 
 
-class ShuffleGenerator(nn.Module):
+class ShuffleGenerator(EncodedGenerator):
     """A trunk at a quarter of the resolution whose heads draw 4×4 pixels at once by pixel shuffle."""
 
     def __init__(
@@ -139,9 +107,7 @@ class ShuffleGenerator(nn.Module):
         code: int = 128,
         trunk: int = 64,
     ) -> None:
-        super().__init__()
-        self.shape = (n_classes, depth, *size)
-        self.encoder = Encoder(depth, size, widths, code)
+        super().__init__(depth, size, n_classes, widths, code)
         quarter = halvings(size, 2)[-1]
         self.start = (trunk, *quarter)
         self.unfold = nn.Sequential(nn.Linear(code, trunk * quarter[0] * quarter[1]), nn.ReLU())
@@ -152,11 +118,11 @@ class ShuffleGenerator(nn.Module):
     def forward(self, features: Features) -> Prototypes:
         """Raw prototypes of all classes."""
         start = self.unfold(self.encoder(features)).unflatten(1, self.start)
-        drawn = self.shuffle(self.heads(self.trunk(_channels_last(start))))
-        return drawn[..., : self.shape[2], : self.shape[3]].unflatten(1, self.shape[:2])
+        drawn = self.shuffle(self.heads(self.trunk(channels_last(start))))
+        return self.as_prototypes(drawn)
 
 
-class TransposedGenerator(nn.Module):
+class TransposedGenerator(EncodedGenerator):
     """The authors' form: per class a decoder of its own, as grouped transposed convolutions."""
 
     def __init__(
@@ -168,9 +134,7 @@ class TransposedGenerator(nn.Module):
         code: int = 128,
         trunk: Sequence[int] = (32, 16),
     ) -> None:
-        super().__init__()
-        self.shape = (n_classes, depth, *size)
-        self.encoder = Encoder(depth, size, widths, code)
+        super().__init__(depth, size, n_classes, widths, code)
         quarter = halvings(size, 2)[-1]
         first, second = (n_classes * width for width in trunk)
         self.start = (first, *quarter)
@@ -184,10 +148,10 @@ class TransposedGenerator(nn.Module):
     def forward(self, features: Features) -> Prototypes:
         """Raw prototypes of all classes."""
         drawn = self.decoders(self.unfold(self.encoder(features)).unflatten(1, self.start))
-        return drawn[..., : self.shape[2], : self.shape[3]].unflatten(1, self.shape[:2])
+        return self.as_prototypes(drawn)
 
 
-class DenseGenerator(nn.Module):
+class DenseGenerator(EncodedGenerator):
     """Per class one dense layer from a code of its own to all pixels: fast, but knows no neighbourhood."""
 
     def __init__(
@@ -199,9 +163,7 @@ class DenseGenerator(nn.Module):
         code: int = 128,
         rank: int = 64,
     ) -> None:
-        super().__init__()
-        self.shape = (n_classes, depth, *size)
-        self.encoder = Encoder(depth, size, widths, code)
+        super().__init__(depth, size, n_classes, widths, code)
         self.codes = nn.Sequential(
             nn.Linear(code, n_classes * rank), nn.ReLU(), nn.Unflatten(1, (n_classes, rank))
         )
@@ -244,8 +206,3 @@ def check_prototypes(generator: nn.Module, features: tuple[int, int, int], n_cla
             f"a generator must give (batch, classes, depth, rows, cols), here {(1, n_classes, *features)}; "
             f"this one gives {found}"
         )
-
-
-def _channels_last(maps: Maps) -> Maps:
-    """The memory layout in which convolutions are fastest."""
-    return maps.contiguous(memory_format=torch.channels_last)
