@@ -6,9 +6,7 @@ from typing import NoReturn
 import typer
 from rich.console import Console
 
-from torchsite.cli import explain, inspect, measure, train
-from torchsite.cli.compare import compare
-from torchsite.cli.demo import demo
+from torchsite.cli import compare, demo, explain, inspect, measure, train
 from torchsite.errors import TorchsiteError
 
 app = typer.Typer(
@@ -18,11 +16,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command()(demo)
+app.command()(demo.demo)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command()(explain.explain)
 app.command()(measure.evaluate)
-app.command()(compare)
+app.command()(compare.compare)
 app.command()(measure.reproduce)
 app.command()(inspect.data)
 app.command()(inspect.models)

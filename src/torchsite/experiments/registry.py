@@ -28,11 +28,12 @@ class Experiment:
 
 
 def pointing(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
-    """The pointing game on the models of the MNIST experiment."""
+    """The pointing game on the models of the MNIST experiment, which stand in the folder beside this one."""
+    models = folder.with_name("mnist-quick" if quick else "mnist")
     changes = dict(accuracy.QUICK) if quick else {}
-    site = trained("mnist", folder / "site", changes, progress=progress)
+    site = trained("mnist", models / "site", changes, progress=progress)
     black_box = trained(
-        "mnist", folder / "black_box", changes | {"model.kind": "black_box"}, progress=progress
+        "mnist", models / "black_box", changes | {"model.kind": "black_box"}, progress=progress
     )
     data = load_dataset("mnist_sample" if quick else "mnist", "test")
     return mnist_pointing.run(site, black_box, data, quick=quick, out=folder)

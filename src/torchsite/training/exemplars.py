@@ -156,7 +156,7 @@ def sample_members(members: list[Labels], n: int, rng: Rng) -> Int64[Tensor, "ba
 
 
 @torch.no_grad()
-def nearest_exemplars(data: Dataset, k: int, side: int = 28, chunk: int = 2048) -> NearestTable:
+def nearest_exemplars(data: Dataset, k: int, side: int = 14, chunk: int = 1024) -> NearestTable:
     """For every picture and class, the `k` nearest other pictures of that class, nearest first.
 
     Nearness is the Euclidean distance of pixels, at no more than `side` pixels a side: one matrix product
