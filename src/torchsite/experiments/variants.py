@@ -32,7 +32,7 @@ class Study:
 
 
 _TARGETS = {kind: {"targets": kind} for kind in ("mean", "nearest")}
-_GENERATORS = {
+_GENERATORS: Mapping[str, Mapping[str, Any]] = {
     "lateral": {},
     "trunk": {"model.generator": "trunk"},
     "shuffle": {"model.generator": "shuffle", "model.generator_options": {"widths": [24, 48, 96]}},
