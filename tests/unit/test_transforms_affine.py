@@ -183,6 +183,14 @@ def test_masks_are_of_the_asked_size(kind):
     assert mask.shape == (4, 5, 8)
 
 
+@pytest.mark.parametrize(("pixels", "covered"), [(0.0, True), (0.0005, True), (0.002, False)])
+def test_a_mask_forgives_a_thousandth(pixels, covered):
+    """m = T(1) > 1 - 1e-3: the column at the edge counts if less than a thousandth of it is padding."""
+    mask = AffineTransform.shift(pixels / 10, 0.0).mask((10, 10))
+    assert mask[0, :, 0].tolist() == [covered] * 10
+    assert mask[0, :, 1:].all()
+
+
 @every_kind
 def test_the_maps_must_fit(kind):
     transform = sample(kind)
