@@ -31,7 +31,7 @@ lint: $(READY)
 	$(BIN)/mypy --strict
 
 bench: $(READY)
-	$(ONE_THREAD) $(BIN)/python benchmarks/run.py $(ARGS)
+	$(BIN)/python benchmarks/run.py $(ARGS)
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
