@@ -213,6 +213,14 @@ def test_a_product_of_two_factors_is_split_evenly_however_it_is_spelled(seed):
     torch.testing.assert_close(maps[0].sum((1, 2)), half)
 
 
+def test_the_layer_left_out_is_the_last_that_everything_passes_through():
+    """Prototypes run later than features, but the features by-pass them on their way to the product."""
+    for model, expected in ((Product(0), "features"), (network(0), "act")):
+        method = METHODS["grad_cam"](model)
+        method(draw(0, 2, 3, 8, 8), torch.tensor([0, 1]))
+        assert method.layer_name == expected
+
+
 @pytest.mark.parametrize("name", POST_HOC)
 def test_every_method_answers_or_refuses_on_a_product_of_prototypes(name):
     from torchsite.errors import NotApplicableError

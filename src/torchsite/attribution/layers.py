@@ -1,16 +1,18 @@
 """Find a layer by module or dotted name, watch it, and bring its maps to the size of the picture.
 
 A layer is *spatial* when it answers a tensor (batch, depth, rows, cols) of more than one position. When no
-layer is named, the last spatial layer is taken: the one that runs last among those the logits depend on.
+layer is named, the last spatial layer is taken through which everything passes on its way to the logits.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import TypeGuard
 
-import torch
 from torch import Tensor, nn
+from torch.autograd.graph import Node, get_gradient_edge
 from torch.nn import functional as F
 
 from torchsite.errors import NotApplicableError, did_you_mean
@@ -44,30 +46,45 @@ def is_spatial(output: object, n_images: int) -> TypeGuard[Tensor]:
 
 
 def last_spatial_layer(model: nn.Module, images: Images) -> str:
-    """The name of the last layer with rows and columns on the way to the logits, found by one pass.
+    """The name of the last layer with rows and columns that everything passes through, found by one pass.
 
-    A container that ends with a layer answers the same tensor and runs a moment later, so the outermost of
-    the two is named: `layer4` rather than `layer4.1.relu`.
+    A layer that is by-passed (a branch of a block, a decoder beside the features) explains a part of the
+    logits only; one of those is taken if there is no other. A container that ends with a layer answers the
+    same tensor and runs a moment later, so the outermost of the two is named: `layer4`, not `layer4.1.relu`.
     """
     twins = images[:1].detach().expand(2, -1, -1, -1).clone().requires_grad_()
     calls: list[tuple[str, object]] = []
     with _listening(model, calls):
         logits = model(twins.clone())
-    counts = [name for name, _ in calls]
-    seen = [
-        (name, output)
+    counts = Counter(name for name, _ in calls)
+    spatial = [
+        (name, get_gradient_edge(output).node)
         for name, output in calls
-        if is_spatial(output, 2) and counts.count(name) == 1 and output.requires_grad
+        if is_spatial(output, 2) and counts[name] == 1 and output.requires_grad
     ]
-    if isinstance(logits, Tensor) and seen:
-        slopes = torch.autograd.grad(logits.sum(), [output for _, output in seen], allow_unused=True)
-        seen = [pair for pair, slope in zip(seen, slopes, strict=True) if slope is not None]
-    if not seen:
-        raise NotApplicableError(
-            f"{type(model).__name__} has no spatial layer: no module on the way to its logits answers "
-            "(batch, depth, rows, cols) with more than one position. Use a method that works on the pictures"
-        )
-    return seen[-1][0]
+    if isinstance(logits, Tensor) and logits.requires_grad:
+        start, end = get_gradient_edge(logits).node, get_gradient_edge(twins).node
+        on_the_way = ancestors(start)
+        leading = [(name, node) for name, node in reversed(spatial) if node in on_the_way]
+        through_all = (name for name, node in leading if end not in ancestors(start, without=node))
+        for name in chain(through_all, (name for name, _ in leading)):
+            return name
+    raise NotApplicableError(
+        f"{type(model).__name__} has no spatial layer: no module on the way to its logits answers "
+        "(batch, depth, rows, cols) with more than one position. Use a method that works on the pictures"
+    )
+
+
+def ancestors(start: Node, without: Node | None = None) -> set[Node]:
+    """All nodes of the autograd graph that `start` depends on, itself included, if one were not there."""
+    found: set[Node] = set()
+    queue: list[Node | None] = [start]
+    while queue:
+        node = queue.pop()
+        if node is not None and node is not without and node not in found:
+            found.add(node)
+            queue.extend(child for child, _ in node.next_functions)
+    return found
 
 
 @contextmanager
