@@ -99,10 +99,10 @@ def class_feature_sums(
 
 
 def masked_mean(losses: Prototypes, mask: Masks) -> Scalar:
-    """The mean over classes, depth and covered cells of all pictures."""
-    weights = mask[:, None, None].to(losses.dtype)
+    """The mean over classes, depth and covered cells of all pictures; what is not covered may be anything."""
+    covered = mask[:, None, None]
     per_cell = losses.shape[1] * losses.shape[2]
-    return (losses * weights).sum() / (weights.sum() * per_cell).clamp_min(1)
+    return losses.masked_fill(~covered, 0).sum() / (covered.sum() * per_cell).clamp_min(1)
 
 
 def _bce(probabilities: Maps, targets: Maps) -> Maps:

@@ -128,22 +128,27 @@ class ResNet18(nn.Module):
     `large_stem` is the original 7×7 stem with stride 4 in all; pictures above 64 pixels get it unless told.
     """
 
-    WIDTHS = (64, 128, 256, 512)
-
-    def __init__(self, channels: int, depth: int = 16, large_stem: bool = False, common: int = 64) -> None:
+    def __init__(
+        self,
+        channels: int,
+        depth: int = 16,
+        large_stem: bool = False,
+        widths: Sequence[int] = (64, 128, 256, 512),
+        common: int = 64,
+    ) -> None:
         super().__init__()
         self.stem = (
-            nn.Sequential(conv_block(channels, 64, 2, kernel=7), nn.MaxPool2d(3, 2, padding=1))
+            nn.Sequential(conv_block(channels, widths[0], 2, kernel=7), nn.MaxPool2d(3, 2, padding=1))
             if large_stem
-            else conv_block(channels, 64)
+            else conv_block(channels, widths[0])
         )
-        befores = (64, *self.WIDTHS[:-1])
+        befores = (widths[0], *widths[:-1])
         self.stages = nn.ModuleList(
             nn.Sequential(BasicBlock(before, after, 1 if i == 0 else 2), BasicBlock(after, after, 1))
-            for i, (before, after) in enumerate(zip(befores, self.WIDTHS, strict=True))
+            for i, (before, after) in enumerate(zip(befores, widths, strict=True))
         )
         self.first_answer = 0 if large_stem else 1
-        self.answer = LateralSum(self.WIDTHS[self.first_answer :], common, depth)
+        self.answer = LateralSum(widths[self.first_answer :], common, depth)
 
     def forward(self, images: Images) -> Features:
         """Raw features at half (small stem) or a quarter (large stem) of the resolution."""

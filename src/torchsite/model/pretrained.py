@@ -23,7 +23,7 @@ from torchsite.results import write_atomically
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
-HUB_ID = r"[\w.-]+/[\w.-]+"
+HUB_ID = r"\w[\w.-]*/\w[\w.-]*"
 HUB_OPTIONS = ("revision", "cache_dir", "local_files_only", "token", "force_download")
 
 

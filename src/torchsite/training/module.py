@@ -21,6 +21,7 @@ from torchsite.training.config import TrainingConfig
 from torchsite.training.exemplars import make_targets
 from torchsite.training.loader import Parts, RowLoader, Rows
 from torchsite.training.optimisers import make_optimisers, schedule
+from torchsite.training.progress import set_progress
 from torchsite.transforms import Transform
 
 LN2 = math.log(2)
@@ -59,9 +60,19 @@ class Training(L.LightningModule, abc.ABC):
         return self.global_step // max(1, len(self.trainer.optimizers))
 
     @property
+    def steps_per_epoch(self) -> int:
+        """Whole batches in the data."""
+        return len(self.data) // self.recipe.batch_size
+
+    @property
     def n_steps(self) -> int:
         """Optimiser steps of the whole run."""
-        return self.recipe.epochs * (len(self.data) // self.recipe.batch_size)
+        return self.recipe.epochs * self.steps_per_epoch
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on as if never interrupted; Lightning's own counts drift from one resumption to the next."""
+        steps = checkpoint["global_step"] // len(checkpoint["optimizer_states"])
+        set_progress(checkpoint["loops"]["fit_loop"], steps, self.steps_per_epoch)
 
     def train_dataloader(self) -> RowLoader:
         """Row numbers; pictures are looked up in the whole tensor."""
@@ -130,7 +141,7 @@ class Training(L.LightningModule, abc.ABC):
     def _check_finite(self, loss: Scalar) -> None:
         if not torch.isfinite(loss):
             raise TrainingError(
-                f"the loss became {float(loss)} at step {self.steps_done}, on the pictures numbered "
+                f"the loss became {loss.item()} at step {self.steps_done}, on the pictures numbered "
                 f"{self.last_rows.tolist()}: lower the learning rate (now {self.recipe.learning_rate:g}) "
                 f"or look at these pictures; the last good weights are kept in the run's folder"
             )

@@ -1,0 +1,224 @@
+"""The cost of training and of explaining, in ratios measured side by side.
+
+Each row alternates two or more variants in short rounds and keeps the best time of each, as `timeit` does:
+other work on the machine can only slow a round down.
+
+    python benchmarks/training.py [--seconds 1.0] [--rounds 4] [--batch-size 64] [--threads N] [--clock wall|cpu]
+
+With one thread, `--clock cpu` counts the seconds that the processor worked, on a machine that has other work.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from torchsite.data import Dataset, to_float
+from torchsite.model import SITE, BlackBox
+from torchsite.objective import classification_loss, to_unit, transformation_loss
+from torchsite.randomness import make_rng
+from torchsite.training import TrainingConfig
+from torchsite.training.exemplars import make_targets
+from torchsite.training.optimisers import make_optimisers
+
+Work = Callable[[], object]
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+SHAPES = {"MNIST": (1, 28, 28), "CIFAR-10": (3, 32, 32)}
+EXTRACTORS = {"MNIST": "identity", "CIFAR-10": "pyramid"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison, its ratio and what was aimed at."""
+
+    name: str
+    times: str
+    ratio: float
+    target: str
+    met: bool | None
+
+
+def best_times(variants: Mapping[str, Work], args: argparse.Namespace) -> dict[str, float]:
+    """Seconds per call of each variant: the best of all calls, rounds taking turns."""
+    clock = CLOCKS[args.clock]
+    best = dict.fromkeys(variants, float("inf"))
+    for work in variants.values():
+        work()
+    for _ in range(args.rounds):
+        for name, work in variants.items():
+            end = clock() + args.seconds
+            while clock() < end:
+                start = clock()
+                work()
+                best[name] = min(best[name], clock() - start)
+    return best
+
+
+def noise(data: str, n: int, n_classes: int = 10) -> Dataset:
+    """Random pictures of a data set's shape; timings do not depend on what they show."""
+    rng = make_rng(0, "noise")
+    images = torch.randint(0, 256, (n, *SHAPES[data]), dtype=torch.uint8, generator=rng)
+    return Dataset(images, torch.arange(n) % n_classes, tuple(str(i) for i in range(n_classes)), data)
+
+
+def make_site(data: str, n_classes: int = 10) -> SITE:
+    """SITE with the extractor that suits the data."""
+    torch.manual_seed(0)
+    return SITE(EXTRACTORS[data], "trunk", n_classes, image_shape=SHAPES[data])
+
+
+def training_step(model: SITE, data: Dataset, config: TrainingConfig, n: int, half: bool = False) -> Work:
+    """One whole step: look up, transform, forward, objective, backward, optimiser."""
+    targets, (optimiser, *_) = make_targets(model, data, config), make_optimisers(model, config)
+    rows, labels = torch.arange(n), data.labels[:n]
+    rng = make_rng(0)
+    model.train()
+
+    def step() -> None:
+        pose = config.family.sample(n, rng=rng)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
+            run = model.run(pose(to_float(data.images[rows])))
+            asked = targets(rows, rng)
+            loss = classification_loss(run.logits, labels)
+            loss = loss + 5 * transformation_loss(run.raw_prototypes, asked, pose, slope=model.bce_slope)
+        targets.learn(to_unit(run.features.detach(), model.bce_slope), rows, labels, pose)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    return step
+
+
+def compare_targets(args: argparse.Namespace) -> Row:
+    """The closed form against the authors' scheme: classes × batch more passes through F1."""
+    data = noise("CIFAR-10", 2000)
+    steps = {
+        name: training_step(
+            make_site("CIFAR-10"), data, TrainingConfig(targets=name, warp=warp), args.batch_size
+        )
+        for name, warp in (("mean", "target"), ("sampled", "prototype"))
+    }
+    times = best_times(steps, args)
+    ratio = times["sampled"] / times["mean"]
+    return Row(
+        "step with sampled targets / closed form, CIFAR-10", milliseconds(times), ratio, "≥ 5", ratio >= 5
+    )
+
+
+def compare_explanation(data: str, args: argparse.Namespace) -> Row:
+    """All heatmaps of all classes against a black box that only answers."""
+    images = to_float(noise(data, args.batch_size).images)
+    site = make_site(data).eval()
+    black_box = BlackBox(EXTRACTORS[data], 10, image_shape=SHAPES[data]).eval()
+
+    def answer() -> object:
+        with torch.no_grad():
+            return black_box(images)
+
+    times = best_times({"explain": lambda: site.explain(images).heatmaps(), "black box": answer}, args)
+    ratio = times["explain"] / times["black box"]
+    return Row(
+        f"explanation, all classes / black box, {data}", milliseconds(times), ratio, "≤ 1.3", ratio <= 1.3
+    )
+
+
+def compare_classes(args: argparse.Namespace) -> Row:
+    """A step for 101 classes against one for ten."""
+    steps = {
+        f"c = {n}": training_step(
+            make_site("CIFAR-10", n),
+            noise("CIFAR-10", 2020, n),
+            TrainingConfig(targets="mean"),
+            args.batch_size,
+        )
+        for n in (10, 101)
+    }
+    times = best_times(steps, args)
+    return Row("step, 101 classes / 10", milliseconds(times), times["c = 101"] / times["c = 10"], "", None)
+
+
+def compare_precision(data: str, args: argparse.Namespace) -> Row:
+    """Single precision against bfloat16 where autocast uses it."""
+    steps = {
+        name: training_step(
+            make_site(data), noise(data, 2000), TrainingConfig(targets="mean"), args.batch_size, half
+        )
+        for name, half in (("float32", False), ("bf16", True))
+    }
+    times = best_times(steps, args)
+    return Row(
+        f"step, float32 / bf16, {data}", milliseconds(times), times["float32"] / times["bf16"], "", None
+    )
+
+
+def compare_arithmetic(data: str, args: argparse.Namespace) -> Row:
+    """Multiply-accumulates per second of a training step against the best plain convolution."""
+    step = training_step(make_site(data), noise(data, 2000), TrainingConfig(targets="mean"), args.batch_size)
+    convolutions = {
+        f"{c} channels, {side}×{side}": convolution(c, side) for c, side in ((64, 32), (128, 16), (256, 16))
+    }
+    counts = {name: multiply_accumulates(work) for name, work in {"step": step, **convolutions}.items()}
+    times = best_times({"step": step, **convolutions}, args)
+    rates = {name: counts[name] / times[name] for name in counts}
+    plain = max(rates[name] for name in convolutions)
+    fraction = rates["step"] / plain
+    told = f"step {rates['step'] / 1e9:.0f}, convolution {plain / 1e9:.0f} GMAC/s"
+    return Row(f"arithmetic of a step / plain convolution, {data}", told, fraction, "≥ 0.5", fraction >= 0.5)
+
+
+def convolution(channels: int, side: int) -> Work:
+    """Forward and backward of one 3×3 convolution in the fastest layout."""
+    layer = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+    layer = layer.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    maps = torch.rand(32, channels, side, side).contiguous(memory_format=torch.channels_last).requires_grad_()
+    return lambda: layer(maps).sum().backward()
+
+
+def multiply_accumulates(work: Work) -> float:
+    """Of one call, forward and backward: convolutions and matrix products."""
+    with FlopCounterMode(display=False) as counter:
+        work()
+    return float(counter.get_total_flops()) / 2
+
+
+def milliseconds(times: Mapping[str, float]) -> str:
+    """Times for people."""
+    return ", ".join(f"{name} {1000 * value:.1f} ms" for name, value in times.items())
+
+
+def main() -> None:
+    """Measure everything in one run and print one table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each variant in each round")
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--clock", choices=CLOCKS, default="wall")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    rows = [
+        compare_targets(args),
+        *(compare_explanation(data, args) for data in SHAPES),
+        compare_classes(args),
+        *(compare_precision(data, args) for data in SHAPES),
+        *(compare_arithmetic(data, args) for data in SHAPES),
+    ]
+    table = Table(
+        title=f"batches of {args.batch_size}, {args.threads} threads, {args.clock} clock, best of all calls"
+    )
+    for column in ("ratio of", "measured", "ratio", "target", ""):
+        table.add_column(column, justify="right" if column == "ratio" else "left")
+    for row in rows:
+        verdict = "" if row.met is None else "met" if row.met else "missed"
+        table.add_row(row.name, row.times, f"{row.ratio:.2f}", row.target, verdict)
+    Console(width=140).print(table)
+
+
+if __name__ == "__main__":
+    main()

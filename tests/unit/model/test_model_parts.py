@@ -1,0 +1,268 @@
+"""The parts of a model: what is accepted, what is refused and with which words, and what they cost."""
+
+import pytest
+import torch
+from torch import nn
+
+from torchsite.errors import ConfigError, ShapeError
+from torchsite.model import EXTRACTORS, SITE, BlackBox, ModelConfig
+from torchsite.model.blocks import evaluating, n_parameters
+
+TINY = {"widths": (4, 5), "code": 6, "trunk": (4, 4, 4)}
+NAMES = ("cat", "dog", "frog")
+
+
+def tiny(extractor="identity", n_classes=3, shape=(1, 12, 12), **options):
+    return SITE(extractor, "trunk", n_classes, image_shape=shape, generator_options=TINY, **options)
+
+
+def pictures(n=2, shape=(1, 12, 12)):
+    return torch.rand(n, *shape, generator=torch.Generator().manual_seed(0))
+
+
+class Spatial(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, 3, stride=2, padding=1)
+        self.dropout = nn.Dropout()
+
+    def forward(self, images):
+        return self.dropout(self.conv(images))
+
+
+# Pictures
+
+
+@pytest.mark.parametrize("kind", [tiny, lambda: BlackBox("identity", 3, image_shape=(1, 12, 12))])
+@pytest.mark.parametrize(
+    ("images", "words"),
+    [
+        (torch.rand(2, 1, 12, 11), r"expected images of shape \(batch, 1, 12, 12\), got \(2, 1, 12, 11\)"),
+        (torch.rand(2, 3, 12, 12), "expected images of shape"),
+        (torch.rand(1, 12, 12), "expected images of shape"),
+        (torch.zeros(2, 1, 12, 12, dtype=torch.uint8), r"got torch.uint8: use `images.float\(\) / 255`"),
+        (torch.rand(2, 1, 12, 12, dtype=torch.float64), "expected torch.float32 images"),
+    ],
+)
+def test_pictures_of_another_shape_or_type_are_refused(kind, images, words):
+    with pytest.raises(ShapeError, match=words):
+        kind().eval()(images)
+
+
+def test_an_empty_batch_has_an_empty_explanation():
+    found = tiny().explain(torch.zeros(0, 1, 12, 12))
+    assert found.logits.shape == (0, 3)
+    assert found.heatmaps().shape == (0, 3, 12, 12)
+    assert found.heatmaps(classes=1).shape == (0, 12, 12)
+
+
+@pytest.mark.parametrize("extractor", sorted(EXTRACTORS))
+@pytest.mark.parametrize("shape", [(1, 27, 31), (5, 9, 33), (3, 1, 1)])
+def test_sizes_and_channels_are_free(extractor, shape):
+    depth = {} if extractor == "identity" else {"depth": 2}
+    small = {"widths": (4, 4, 4)} if extractor == "small_cnn" else {}
+    narrow = {"widths": (4, 4, 4, 4)} if extractor in ("pyramid", "resnet18") else {}
+    model = tiny(extractor, 3, shape, extractor_options=depth | small | narrow)
+    assert model.explain(pictures(2, shape)).heatmaps().shape == (2, 3, *shape[1:])
+
+
+# Modes and modules of one's own
+
+
+def test_explain_uses_evaluation_mode_and_gives_every_part_its_own_mode_back():
+    model = tiny(Spatial()).train()
+    model.feature_extractor.dropout.eval()
+    modes = [module.training for module in model.modules()]
+    first, second = model.explain(pictures()), model.explain(pictures())
+    assert torch.equal(first.logits, second.logits)
+    assert [module.training for module in model.modules()] == modes
+    with pytest.raises(ShapeError):
+        model.explain(torch.rand(2, 1, 3, 3))
+    assert [module.training for module in model.modules()] == modes
+    assert not first.logits.requires_grad
+
+
+def test_evaluating_restores_the_modes_after_an_error():
+    model = nn.Sequential(nn.Dropout(), nn.Dropout().eval())
+
+    def fail():
+        with evaluating(model):
+            assert not model[0].training
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert [part.training for part in model] == [True, False]
+
+
+def test_any_module_with_a_spatial_output_is_a_feature_extractor():
+    extractor = Spatial()
+    model = tiny(extractor)
+    assert model.feature_shape == (4, 6, 6)
+    assert model.config.feature_extractor == "custom"
+    assert extractor.training
+    assert model.config.product_scale == pytest.approx((4 * 6 * 6) ** -0.5)
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (nn.Sequential(nn.Flatten(), nn.Linear(144, 5)), r"this one gives \(1, 5\)"),
+        (nn.Conv2d(3, 4, 3), r"cannot take pictures of \(1, 12, 12\)"),
+        (nn.MaxPool2d(13), "cannot take pictures"),
+    ],
+)
+def test_other_modules_are_refused_as_extractors(module, words):
+    with pytest.raises(ConfigError, match=words):
+        tiny(module)
+
+
+@pytest.mark.parametrize(
+    "module", [nn.Conv2d(1, 3, 1), nn.Sequential(nn.Conv2d(1, 2, 1), nn.Unflatten(1, (2, 1)))]
+)
+def test_a_generator_must_give_one_prototype_per_class(module):
+    with pytest.raises(ConfigError, match="a generator must give"):
+        SITE("identity", module, 3, image_shape=(1, 12, 12))
+
+
+def test_a_generator_of_ones_own():
+    module = nn.Sequential(nn.Conv2d(1, 3, 1), nn.Unflatten(1, (3, 1)))
+    model = SITE("identity", module, 3, image_shape=(1, 12, 12))
+    assert model(pictures()).shape == (2, 3)
+    assert model.config.generator == "custom"
+
+
+# Configurations
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: SITE("pyramids"), "no feature extractor 'pyramids': did you mean 'pyramid'"),
+        (lambda: SITE("identity", "trunc"), "no generator 'trunc': did you mean 'trunk'"),
+        (lambda: SITE("pyramid", extractor_options={"width": 3}), "no option 'width': did you mean 'widths'"),
+        (lambda: SITE("identity", generator_options={"codes": 3}), "no option 'codes': did you mean 'code'"),
+        (lambda: SITE("identity", "trunk", 10, activation="relu"), "activation: expected one of sigmoid"),
+        (lambda: SITE("identity", "trunk", 1), "classes: expected at least two"),
+        (lambda: SITE("identity", "trunk", 2, classes=["a"]), "classes: expected 2 different names"),
+        (lambda: SITE("identity", "trunk", 2, classes=["a", "a"]), "classes: expected 2 different names"),
+        (lambda: SITE("identity", product_scale=0.0), "product_scale: expected a positive number"),
+        (lambda: SITE("identity", image_shape=(3, 0, 4)), "image_shape: expected"),
+        (lambda: SITE("identity", image_shape=(3, 4)), "image_shape: expected"),
+        (lambda: SITE("pyramid", mean=(0.5,)), "mean and std: expected 3 values each"),
+        (lambda: SITE("pyramid", std=(0.0, 1.0, 1.0)), "std positive"),
+        (lambda: SITE("identity", extractor_options={"depth": 4}), "as many features as channels"),
+        (lambda: SITE("pyramid", extractor_options={"widths": "many"}), "cannot be built"),
+        (lambda: SITE("pyramid", extractor_options={"widths": (4,)}), "feature extractor"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(build, words):
+    with pytest.raises(ConfigError, match=words):
+        build()
+
+
+def test_one_kind_does_not_take_the_configuration_of_the_other():
+    black_box = BlackBox("identity", 3, image_shape=(1, 12, 12))
+    with pytest.raises(ConfigError, match="expected a configuration of a SITE model"):
+        SITE.from_config(black_box.config)
+    with pytest.raises(ConfigError, match="expected a configuration of a black box"):
+        BlackBox.from_config(tiny().config)
+
+
+def test_configs_compare_equal_whether_options_are_lists_or_tuples():
+    common = {"kind": "site", "image_shape": (1, 4, 4), "classes": NAMES}
+    assert ModelConfig(**common, generator_options={"widths": [1, 2]}) == ModelConfig(
+        **common, generator_options={"widths": (1, 2)}
+    )
+
+
+# Choosing classes
+
+
+def test_one_class_by_number_by_name_or_one_for_each_picture():
+    found = tiny(classes=NAMES).explain(pictures(4))
+    every = found.heatmaps()
+    assert torch.equal(found.heatmaps(classes=1), every[:, 1])
+    assert torch.equal(found.heatmaps(classes="dog"), every[:, 1])
+    each = torch.tensor([2, 0, 1, 1])
+    assert torch.equal(found.heatmaps(classes=each), every[torch.arange(4), each])
+    assert torch.equal(found.heatmaps(classes=each.int()), found.heatmaps(classes=each))
+    assert torch.equal(found.why("cat", each), every[:, 0] - every[torch.arange(4), each])
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ("dgo", "no class 'dgo': did you mean 'dog'"),
+        (3, "expected numbers from 0 to 2"),
+        (-1, "expected numbers from 0 to 2"),
+        (1.0, "expected one class or 4 integers"),
+        (True, "expected one class or 4 integers"),
+        (torch.tensor([0, 1]), "expected one class or 4 integers"),
+    ],
+)
+def test_classes_that_do_not_exist_are_refused(choice, words):
+    with pytest.raises(ShapeError, match=words):
+        tiny(classes=NAMES).explain(pictures(4)).heatmaps(classes=choice)
+
+
+def test_sizes_of_nothing_are_refused():
+    with pytest.raises(ShapeError, match="size: expected positive"):
+        tiny().explain(pictures()).heatmaps(size=(0, 4))
+
+
+def test_predictions_are_sorted_by_logits():
+    found = tiny(n_classes=5).explain(pictures(6))
+    order = found.logits.argsort(1, descending=True)
+    assert torch.equal(found.predicted, order[:, 0])
+    assert torch.equal(found.runner_up(), order[:, 1])
+    torch.testing.assert_close(found.probabilities.sum(1), torch.ones(6))
+    assert len(found) == 6
+
+
+# Budgets
+
+
+def cost(extractor, n_classes, shape, generator="trunk"):
+    with torch.device("cpu"):
+        model = SITE(extractor, generator, n_classes, image_shape=shape)
+    return n_parameters(model.feature_extractor), n_parameters(model.generator)
+
+
+def test_the_small_cnn_with_its_generator_has_about_1_2_million_parameters():
+    assert sum(cost("small_cnn", 10, (3, 32, 32))) == pytest.approx(1.2e6, rel=0.06)
+
+
+def test_resnet18_and_its_generator_keep_the_papers_budget_for_101_classes():
+    extractor, generator = cost("resnet18", 101, (3, 128, 128))
+    assert extractor == pytest.approx(11.2e6, rel=0.01)
+    assert generator <= 3.4e6
+
+
+def test_a_hundred_classes_more_cost_a_few_per_cent():
+    extractor, generator = cost("resnet18", 10, (3, 32, 32))
+    _, larger = cost("resnet18", 110, (3, 32, 32))
+    assert 0 < (larger - generator) / extractor < 0.05
+
+
+def test_large_pictures_get_the_large_stem_unless_told():
+    options = {"widths": (4, 4, 4, 4), "depth": 2}
+    small, large = (tiny("resnet18", 3, (1, n, n), extractor_options=options) for n in (64, 72))
+    told = tiny("resnet18", 3, (1, 72, 72), extractor_options=options | {"large_stem": False})
+    assert small.feature_shape == (2, 32, 32)
+    assert large.feature_shape == (2, 18, 18)
+    assert told.feature_shape == (2, 36, 36)
+
+
+# Tools that see an ordinary classifier
+
+
+@pytest.mark.parametrize("generator", ["trunk", "dense"])
+@pytest.mark.filterwarnings("ignore::FutureWarning:torch")
+def test_the_forward_pass_can_be_exported(generator):
+    model = SITE("pyramid", generator, 3, image_shape=(3, 16, 16)).eval()
+    images = pictures(3, (3, 16, 16))
+    batch = torch.export.Dim("batch", min=2, max=8)
+    exported = torch.export.export(model, (images,), dynamic_shapes=({0: batch},)).module()
+    more = pictures(5, (3, 16, 16))
+    torch.testing.assert_close(exported(more), model(more), rtol=1e-4, atol=1e-4)

@@ -1,0 +1,291 @@
+"""`fit`: one seed, one result; what is written, what is refused, what is kept when a run fails."""
+
+import csv
+import dataclasses
+import json
+import logging
+import random
+import warnings
+
+import lightning as L
+import numpy as np
+import pytest
+import torch
+from lightning.pytorch.callbacks import Callback
+from torch import nn
+from training_makers import TINY, digest, digits, make_black_box, make_config, make_site
+
+from torchsite.data import Dataset
+from torchsite.errors import ConfigError, DataError, TrainingError
+from torchsite.model import SITE, load
+from torchsite.results import Result
+from torchsite.training import fit
+from torchsite.training.callbacks import CollapseWatch
+from torchsite.training.module import LN2, seeded
+from torchsite.training.quiet import quiet
+from torchsite.transforms import TransformFamily
+
+
+def run(folder, model=None, data=None, **changes):
+    return fit(
+        model or make_site(),
+        data or digits(),
+        make_config(**changes),
+        validation=digits(20, "test"),
+        folder=folder,
+    )
+
+
+# One seed, one result
+
+
+@pytest.mark.parametrize(
+    ("extractor", "changes"),
+    [
+        ("identity", {"targets": "mean"}),
+        ("identity", {"targets": "nearest", "ema_decay": 0.9, "optimiser": "muon"}),
+        ("identity", {"targets": "sampled", "warp": "prototype", "schedule": "cosine"}),
+        ("pyramid", {"targets": "mean", "optimiser": "muon", "equivariance_weight": 1.0}),
+        ("pyramid", {"targets": "nearest", "ema_decay": 0.9, "label_smoothing": 0.1}),
+        ("pyramid", {"targets": "sampled"}),
+        ("pyramid", {"targets": "mean", "precision": "bf16"}),
+    ],
+)
+def test_two_runs_from_one_seed_have_the_same_bits(extractor, changes, tmp_path):
+    before = digits().images.clone()
+    data = digits()
+    first = run(tmp_path / "first", make_site(extractor), data, **changes)
+    torch.rand(7)  # what else happens in the process has no influence
+    second = run(tmp_path / "second", make_site(extractor), data, **changes)
+    assert digest(first.model) == digest(second.model) != digest(make_site(extractor))
+    assert first.measures == second.measures
+    assert torch.equal(data.images, before), "training changed its pictures"
+    other = run(tmp_path / "third", make_site(extractor), data, seed=1, **changes)
+    assert digest(other.model) != digest(first.model)
+
+
+def test_a_module_with_dropout_trains_reproducibly(tmp_path):
+    def model():
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            extractor = nn.Sequential(nn.Conv2d(1, 4, 3, stride=2), nn.Dropout(0.5))
+            return SITE(extractor, "trunk", 10, image_shape=(1, 28, 28), generator_options=TINY)
+
+    first, second = (
+        run(tmp_path / name, model(), targets="mean", epochs=1).model for name in ("first", "second")
+    )
+    assert digest(first) == digest(second)
+
+
+def test_training_leaves_the_global_random_states_alone(tmp_path):
+    states = torch.get_rng_state(), random.getstate()
+    numpy_state = np.random.get_state()[1].copy()  # noqa: NPY002 - that is the one to leave alone
+    run(tmp_path, epochs=1)
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert random.getstate() == states[1]
+    assert np.array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
+
+
+def test_each_step_and_rank_has_a_random_state_of_its_own():
+    draws = []
+    for step, rank in ((0, 0), (0, 1), (1, 0), (0, 0)):
+        with seeded(0, step, rank):
+            draws.append(torch.rand(()).item())
+    assert draws[0] == draws[3]
+    assert len(set(draws)) == 3
+
+
+def test_training_lowers_the_loss(tmp_path):
+    found = run(tmp_path, data=digits(400), epochs=8, targets="mean", family=TransformFamily.none())
+    rows = logged(tmp_path)
+    assert rows["loss"][-1] < 0.8 * rows["loss"][0]
+    assert found.measures["accuracy"] >= 0.25
+
+
+# What is written
+
+
+def logged(folder):
+    with (folder / "logs" / "metrics.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    return {name: [float(row[name]) for row in rows if row[name]] for name in rows[0]}
+
+
+@pytest.mark.parametrize("kind", [make_site, make_black_box])
+def test_a_run_leaves_weights_logs_and_a_result(kind, tmp_path):
+    found = run(tmp_path, kind(), epochs=3, validate_every=2)
+    assert digest(load(tmp_path / "model")) == digest(found.model)
+    assert not found.model.training
+    assert found.folder == tmp_path
+    assert not list(tmp_path.rglob("*.part"))
+    result = Result.load(tmp_path / "result.json")
+    assert result.values == found.measures
+    assert set(found.measures) >= {"accuracy", "posed accuracy"}
+    assert result.config["training"]["epochs"] == 3
+    expected = {"loss", "accuracy", "learning rate", "validation accuracy"}
+    if kind is make_site:
+        expected |= {"classification", "transformation", "transformation minus ln 2", "|w|", "|z|"}
+        expected |= {"validation raw", "validation floor", "validation calibrated", "validation centred"}
+    rows = logged(tmp_path)
+    assert expected <= rows.keys()
+    if kind is make_site:
+        differences = [a - LN2 for a in rows["transformation"]]
+        assert rows["transformation minus ln 2"] == pytest.approx(differences, abs=1e-6)
+
+
+def test_the_measures_are_those_of_the_final_weights_whenever_validation_runs(tmp_path):
+    every = run(tmp_path / "every", epochs=3, validate_every=1)
+    seldom = run(tmp_path / "seldom", epochs=3, validate_every=2)
+    assert every.measures == seldom.measures
+
+
+def test_the_average_is_that_of_the_weights_after_each_step(tmp_path):
+    class Record(Callback):
+        def __init__(self):
+            self.states = []
+
+        def on_train_batch_end(self, trainer, pl_module, *_):
+            self.states.append({k: v.clone() for k, v in pl_module.model.state_dict().items()})
+
+    record = Record()
+    found = fit(
+        make_site(),
+        digits(),
+        make_config(ema_decay=0.7, targets="mean"),
+        validation=digits(20, "test"),
+        folder=tmp_path,
+        callbacks=[record],
+    )
+    mean = record.states[0]
+    for state in record.states[1:]:
+        mean = {k: 0.7 * mean[k] + 0.3 * v if v.is_floating_point() else v for k, v in state.items()}
+    for name, tensor in found.model.state_dict().items():
+        torch.testing.assert_close(tensor, mean[name], rtol=1e-5, atol=1e-6)
+
+
+def test_nothing_is_said_and_nothing_is_left_changed(tmp_path, capfd, caplog):
+    levels = {name: logging.getLogger(name).level for name in ("lightning.pytorch", "lightning.fabric")}
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        run(tmp_path, epochs=1)
+        fit(
+            make_site(),
+            digits(),
+            make_config(epochs=1),
+            validation=digits(20, "test"),
+            folder=tmp_path,
+            resume=True,
+        )
+    said = capfd.readouterr()
+    assert (said.out, said.err) == ("", "")
+    assert not [str(one.message) for one in warned]
+    assert not [one for one in caplog.records if one.name.startswith("lightning")]
+    assert {name: logging.getLogger(name).level for name in levels} == levels
+
+
+def test_quiet_silences_only_what_it_names():
+    with quiet(), pytest.warns(UserWarning, match="something real"):
+        warnings.warn("something real", stacklevel=1)
+
+
+# What is refused
+
+
+def test_an_earlier_run_is_never_overwritten(tmp_path):
+    run(tmp_path, epochs=1)
+    before = (tmp_path / "model" / "model.safetensors").read_bytes()
+    with pytest.raises(ConfigError, match="holds an earlier run: go on with resume=True"):
+        run(tmp_path, epochs=1, seed=5)
+    assert (tmp_path / "model" / "model.safetensors").read_bytes() == before
+
+
+def test_pictures_or_classes_that_are_not_the_models_are_refused(tmp_path):
+    data = digits(40)
+    wide = Dataset(torch.zeros(40, 1, 28, 30, dtype=torch.uint8), data.labels, data.classes, "wide")
+    with pytest.raises(DataError, match="the model takes pictures of"):
+        run(tmp_path, data=wide)
+    fewer = Dataset(data.images, data.labels % 3, ("a", "b", "c"), "fewer")
+    with pytest.raises(DataError, match=r"the model knows 10 classes .* has 3"):
+        run(tmp_path, data=fewer)
+    named = SITE("identity", "trunk", 10, image_shape=(1, 28, 28), classes=list("abcdefghij"))
+    with pytest.raises(DataError, match="build the model for this data"):
+        run(tmp_path, named)
+    empty = dataclasses.replace(data, labels=data.labels % 9)
+    with pytest.raises(DataError, match="no picture to train on for 9"):
+        run(tmp_path, data=empty)
+    with pytest.raises(ConfigError, match="batch_size: expected at most the 20 training pictures"):
+        run(tmp_path, data=digits(20))
+
+
+# What is kept when a run fails
+
+
+class Poison(Callback):
+    """Makes the weights NaN before a step."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def on_train_batch_start(self, trainer, pl_module, *_):
+        if pl_module.steps_done == self.step:
+            with torch.no_grad():
+                next(pl_module.model.parameters()).fill_(torch.nan)
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_names_the_pictures(tmp_path):
+    with pytest.raises(TrainingError, match=r"became nan at step 4, on the pictures numbered \[\d+") as error:
+        fit(
+            make_site(),
+            digits(),
+            make_config(),
+            validation=digits(20, "test"),
+            folder=tmp_path,
+            callbacks=[Poison(4)],
+        )
+    rows = json.loads(str(error.value).split("numbered ")[1].split("]")[0] + "]")
+    assert len(rows) == 32
+    good = load(tmp_path / "last_good")
+    assert all(bool(torch.isfinite(tensor).all()) for tensor in good.state_dict().values())
+
+
+def test_a_run_that_diverges_in_its_first_epoch_leaves_finite_weights_or_none(tmp_path):
+    with pytest.raises(TrainingError, match="step"):
+        run(tmp_path, learning_rate=1e30, warm_up=0.0)
+    if (tmp_path / "last_good").exists():
+        assert all(bool(torch.isfinite(t).all()) for t in load(tmp_path / "last_good").state_dict().values())
+
+
+class Silent(nn.Module):
+    """A generator whose prototypes say nothing: raw zeros, one half everywhere."""
+
+    def __init__(self):
+        super().__init__()
+        self.zero = nn.Parameter(torch.zeros(()))
+
+    def forward(self, features):
+        return self.zero.expand(len(features), 10, *features.shape[1:]) * 0
+
+
+def test_a_collapse_stops_the_run_with_the_way_out(tmp_path):
+    model = SITE("identity", Silent(), 10, image_shape=(1, 28, 28))
+    with pytest.raises(
+        TrainingError, match=r"for 2 epochs the transformation loss was 0\.6931.*product_scale"
+    ):
+        run(tmp_path, model, epochs=5)
+
+
+def test_the_watch_for_collapse_starts_again_after_a_good_epoch():
+    watch = CollapseWatch(2)
+    trainer = L.Trainer(
+        accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False
+    )
+    for loss in (LN2, 0.4, LN2):
+        trainer.callback_metrics.clear()
+        watch.sum, watch.n = loss, 1
+        watch.on_train_epoch_end(trainer, None)
+    assert watch.flat_epochs == 1
+    again = CollapseWatch(2)
+    again.load_state_dict(watch.state_dict())
+    again.sum, again.n = LN2, 1
+    with pytest.raises(TrainingError, match="collapsed"):
+        again.on_train_epoch_end(trainer, None)

@@ -1,0 +1,49 @@
+"""Small data, small models, small runs."""
+
+import hashlib
+
+import torch
+
+from torchsite.data import load_dataset
+from torchsite.model import SITE, BlackBox
+from torchsite.training import TrainingConfig
+
+TINY = {"widths": (4, 8), "code": 8, "trunk": (4, 4, 4)}
+PYRAMID = {"depth": 2, "widths": (4, 4, 4), "common": 4}
+
+
+def digits(n=100, split="train"):
+    return load_dataset("mnist_sample", split)[:n]
+
+
+def make_site(extractor="identity", seed=0):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        options = PYRAMID if extractor == "pyramid" else {}
+        return SITE(
+            extractor,
+            "trunk",
+            10,
+            image_shape=(1, 28, 28),
+            extractor_options=options,
+            generator_options=TINY,
+        )
+
+
+def make_black_box(seed=0):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        options = {"widths": (4, 8), "code": 8}
+        return BlackBox("identity", 10, image_shape=(1, 28, 28), encoder_options=options)
+
+
+def make_config(**changes):
+    """Three steps an epoch on a hundred digits."""
+    small = {"epochs": 2, "batch_size": 32, "n_nearest": 4, "n_exemplars": 2, "checkpoint_seconds": 1e9}
+    return TrainingConfig(**(small | changes))
+
+
+def digest(model):
+    """All weights in one word: equal words, equal bits."""
+    content = b"".join(tensor.numpy().tobytes() for tensor in model.state_dict().values())
+    return hashlib.sha256(content).hexdigest()
