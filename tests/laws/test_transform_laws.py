@@ -124,6 +124,7 @@ def test_the_inverse_undoes_within_the_mask(seed, family, rows, cols):
     assert_near(back(transform(maps)) * valid, maps * valid, bound)
 
 
+@settings(max_examples=30)
 @given(seed=seeds, amplitude=st.floats(0.05, MAX_AMPLITUDE))
 def test_the_inverse_of_a_distortion_undoes_within_the_mask(seed, amplitude):
     """As above; the second derivatives of f(p + u(p)) are at most (1 + L)²‖H‖ + |∇f|·‖D²u‖."""

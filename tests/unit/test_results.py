@@ -18,7 +18,7 @@ plain = st.recursive(
 mappings = st.dictionaries(st.text(), plain)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)  # each waits for the disk
 @given(values=mappings, config=mappings, seed=st.integers(0), seconds=st.floats(0, 1e6))
 def test_results_survive_their_file(tmp_path_factory, values, config, seed, seconds):
     result = Result("test", values, config, seed, seconds)
