@@ -80,8 +80,8 @@ def _variants(result: Result, title: str) -> str:
     settings = ", ".join(f"{key} {value}" for key, value in result.config["common"].items())
     return (
         f"## {title}\n\n`torchsite reproduce {result.name}` → `results/{result.name}.json` "
-        f"({result.config['recipe']}, {settings}; first 2,000 test pictures; {result.time})\n\n"
-        + table(["", *variants], rows)
+        f"({result.config['recipe']}, first {result.config['n_pictures']:,} training pictures, {settings}; "
+        f"measured on the first 2,000 test pictures; {result.time})\n\n" + table(["", *variants], rows)
     )
 
 
