@@ -18,6 +18,21 @@ intervals over pictures. Poses are ±90° and ±25 % shifts unless said otherwis
 shown with its mismatched floor: what the same explainer gets when the two maps belong to different pictures.
 """
 
+GENERATORS_INTRODUCTION = """# Which generator
+
+All forms read the features with the same convolutional encoder; they differ in how they draw one prototype
+per class. Written by `python tools/write_results.py` from `results/generators.json`.
+
+| form | how it draws | what a class adds |
+|---|---|---|
+| lateral | trunk, bilinear upsampling; the encoder's maps are added at each size | a 3×3 kernel per feature |
+| trunk | the same without the encoder's maps: the pose must pass through the code | the same |
+| shuffle | trunk at a quarter of the size; heads draw 4×4 pixels by pixel shuffle | sixteen such kernels |
+| transposed | the authors' form: per class a decoder of grouped transposed convolutions | a whole decoder |
+| dense | per class one dense layer from a code of its own to all pixels | rank × pixels weights |
+
+"""
+
 # What a table of models shows beyond the headlines of one result.
 MEASURES: Mapping[str, tuple[str, ...]] = {
     **HEADLINES,
@@ -43,6 +58,14 @@ def results_page(folder: Path) -> str:
     if "mnist_pointing" in results:
         sections.append(_pointing(results["mnist_pointing"]))
     return "\n".join(sections)
+
+
+def generators_page(folder: Path) -> str | None:
+    """docs/design/generators.md, if the study was run."""
+    path = folder / "generators.json"
+    if not path.is_file():
+        return None
+    return GENERATORS_INTRODUCTION + _variants(Result.load(path), "Measured on MNIST")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
