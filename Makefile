@@ -20,7 +20,7 @@ help:
 	@echo "make clean   remove the environment and all caches"
 
 demo: $(READY)
-	$(BIN)/torchsite demo
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/torchsite demo
 
 test: $(READY)
 	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) $(ARGS)
