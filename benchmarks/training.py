@@ -70,7 +70,7 @@ def noise(data: str, n: int, n_classes: int = 10) -> Dataset:
 def make_site(data: str, n_classes: int = 10) -> SITE:
     """SITE with the extractor that suits the data."""
     torch.manual_seed(0)
-    return SITE(EXTRACTORS[data], "trunk", n_classes, image_shape=SHAPES[data])
+    return SITE(EXTRACTORS[data], "lateral", n_classes, image_shape=SHAPES[data])
 
 
 def training_step(model: SITE, data: Dataset, config: TrainingConfig, n: int, half: bool = False) -> Work:

@@ -12,7 +12,7 @@ from torch import nn
 
 from torchsite.errors import ConfigError
 from torchsite.model.config import ModelConfig, class_names
-from torchsite.model.encoder import Encoder
+from torchsite.model.encoder import CODE, WIDTHS, Encoder
 from torchsite.model.front import ImageShape, Part, build_front, check_images, custom_part, dtype_of
 from torchsite.model.pretrained import Pretrained
 from torchsite.shapes import Images, Logits
@@ -40,7 +40,7 @@ class BlackBox(Pretrained):
         self.normalise, self.feature_extractor = front.normalise, front.extractor
         self.bound_features = nn.Identity() if front.identity else nn.ReLU()
         depth, rows, cols = front.shape
-        options: dict[str, Any] = {"widths": (32, 64, 128), "code": 128} | dict(encoder_options or {})
+        options: dict[str, Any] = {"widths": WIDTHS, "code": CODE} | dict(encoder_options or {})
         self.encoder = Encoder(depth, (rows, cols), **options)
         self.classifier = nn.Linear(options["code"], n_classes)
         self.config = ModelConfig(

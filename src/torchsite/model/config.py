@@ -20,7 +20,7 @@ class ModelConfig:
     classes: tuple[str, ...]
     feature_extractor: str = "identity"
     extractor_options: dict[str, Any] = field(default_factory=dict)
-    generator: str = "trunk"
+    generator: str = "lateral"
     generator_options: dict[str, Any] = field(default_factory=dict)
     activation: Literal["sigmoid", "tanh", "relu"] = "sigmoid"
     product_scale: float = 1.0

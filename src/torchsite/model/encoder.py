@@ -10,6 +10,10 @@ from torchsite.model.blocks import conv_block, halve, halvings
 from torchsite.shapes import Features, Maps, Prototypes, Size
 
 
+WIDTHS = (24, 48, 96)
+CODE = 128
+
+
 class Encoder(nn.Module):
     """Reads the features down to an eighth of their resolution, then to one code per picture."""
 

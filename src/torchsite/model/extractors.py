@@ -6,7 +6,7 @@ bounds them. Any module with such an output will do; the ones here are built by 
 | name | for | parameters | output at 32×32 |
 |---|---|---|---|
 | identity | pictures whose pixels are the evidence (digits, glyphs) | 0 | the picture |
-| small_cnn | the paper's small CNN | 0.8 M | 8×8 |
+| small_cnn | the paper's small CNN | 0.9 M | 8×8 |
 | resnet18 | the paper's large one, all four stages | 11.3 M | 16×16 |
 | pyramid | two CPU cores: recognises at 4×4, answers at 16×16 | 0.9 M | 16×16 |
 """
@@ -41,7 +41,7 @@ class Identity(nn.Module):
 class SmallCNN(nn.Module):
     """Five 3×3 convolutions with two poolings; the features stand at a quarter of the resolution."""
 
-    def __init__(self, channels: int, depth: int = 16, widths: Sequence[int] = (64, 128, 192)) -> None:
+    def __init__(self, channels: int, depth: int = 16, widths: Sequence[int] = (64, 128, 224)) -> None:
         super().__init__()
         first, second, third = widths
         self.layers = nn.Sequential(

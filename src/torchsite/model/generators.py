@@ -13,12 +13,12 @@ from torch import nn
 
 from torchsite.errors import ConfigError
 from torchsite.model.blocks import Upsample, build_by_name, conv_block, evaluating, halvings
-from torchsite.model.encoder import EncodedGenerator, channels_last
+from torchsite.model.encoder import CODE, WIDTHS, EncodedGenerator, channels_last
 from torchsite.shapes import Features, Prototypes, Size
 
 
 class TrunkGenerator(EncodedGenerator):
-    """One shared convolutional trunk draws, light per-class heads choose: the default.
+    """One shared convolutional trunk draws, light per-class heads choose.
 
     The trunk grows from a quarter of the resolution by bilinear upsampling; each class adds only one
     3×3 kernel per feature channel, so a hundred classes more cost a few per cent.
@@ -29,9 +29,9 @@ class TrunkGenerator(EncodedGenerator):
         depth: int,
         size: Size,
         n_classes: int,
-        widths: Sequence[int] = (32, 64, 128),
-        code: int = 128,
-        trunk: Sequence[int] = (64, 64, 32),
+        widths: Sequence[int] = WIDTHS,
+        code: int = CODE,
+        trunk: Sequence[int] = (48, 32, 16),
     ) -> None:
         super().__init__(depth, size, n_classes, widths, code)
         _, half, quarter = halvings(size, 2)
@@ -53,7 +53,7 @@ class TrunkGenerator(EncodedGenerator):
 
 
 class LateralGenerator(EncodedGenerator):
-    """The trunk with lateral sums: it also sees the encoder's maps at each resolution.
+    """The trunk with lateral sums, the default: it also sees the encoder's maps at each resolution.
 
     What must be drawn comes from the code, where it must be drawn from the maps: the pose need not pass
     through the bottleneck, so prototypes are sharper and follow the picture more closely.
@@ -64,11 +64,13 @@ class LateralGenerator(EncodedGenerator):
         depth: int,
         size: Size,
         n_classes: int,
-        widths: Sequence[int] = (32, 64, 128),
-        code: int = 128,
-        trunk: Sequence[int] = (64, 64, 32),
+        widths: Sequence[int] = WIDTHS,
+        code: int = CODE,
+        trunk: Sequence[int] = (48, 32, 16),
     ) -> None:
         super().__init__(depth, size, n_classes, widths, code)
+        if len(trunk) != len(widths):
+            raise ConfigError(f"trunk: expected one width for each of {tuple(widths)}, got {tuple(trunk)}")
         sizes = halvings(size, len(trunk) - 1)[::-1]
         self.start = (trunk[0], *sizes[0])
         self.unfold = nn.Linear(code, trunk[0] * sizes[0][0] * sizes[0][1])
@@ -103,9 +105,9 @@ class ShuffleGenerator(EncodedGenerator):
         depth: int,
         size: Size,
         n_classes: int,
-        widths: Sequence[int] = (32, 64, 128),
-        code: int = 128,
-        trunk: int = 64,
+        widths: Sequence[int] = WIDTHS,
+        code: int = CODE,
+        trunk: int = 48,
     ) -> None:
         super().__init__(depth, size, n_classes, widths, code)
         quarter = halvings(size, 2)[-1]
@@ -130,8 +132,8 @@ class TransposedGenerator(EncodedGenerator):
         depth: int,
         size: Size,
         n_classes: int,
-        widths: Sequence[int] = (32, 64, 128),
-        code: int = 128,
+        widths: Sequence[int] = WIDTHS,
+        code: int = CODE,
         trunk: Sequence[int] = (32, 16),
     ) -> None:
         super().__init__(depth, size, n_classes, widths, code)
@@ -159,8 +161,8 @@ class DenseGenerator(EncodedGenerator):
         depth: int,
         size: Size,
         n_classes: int,
-        widths: Sequence[int] = (32, 64, 128),
-        code: int = 128,
+        widths: Sequence[int] = WIDTHS,
+        code: int = CODE,
         rank: int = 64,
     ) -> None:
         super().__init__(depth, size, n_classes, widths, code)

@@ -61,7 +61,7 @@ class SITE(Pretrained):
     def __init__(
         self,
         feature_extractor: Part = "pyramid",
-        generator: Part = "trunk",
+        generator: Part = "lateral",
         n_classes: int = 10,
         *,
         image_shape: ImageShape = (3, 32, 32),

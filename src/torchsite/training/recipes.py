@@ -1,7 +1,7 @@
 """Recipes: a model and its training as one small YAML file, every field of which can be overridden.
 
     data: mnist
-    model: {feature_extractor: identity, generator: trunk}
+    model: {feature_extractor: identity, generator: lateral}
     training: {epochs: 16, targets: nearest}
 
 Overrides name a field of the training (`epochs`), or any field by its path (`model.generator`).
@@ -31,7 +31,7 @@ class ModelSettings:
     kind: Literal["site", "black_box"] = "site"
     feature_extractor: str = "pyramid"
     extractor_options: dict[str, Any] = field(default_factory=dict)
-    generator: str = "trunk"
+    generator: str = "lateral"
     generator_options: dict[str, Any] = field(default_factory=dict)
     activation: Literal["sigmoid", "tanh"] | None = None
     product_scale: float | None = None
