@@ -9,7 +9,6 @@ from torch import nn
 from torchsite.model.blocks import conv_block, halve, halvings
 from torchsite.shapes import Features, Maps, Prototypes, Size
 
-
 WIDTHS = (24, 48, 96)
 CODE = 128
 
