@@ -4,9 +4,9 @@ import sys
 from typing import NoReturn
 
 import typer
-from rich.console import Console
 
 from torchsite.cli import compare, demo, explain, inspect, measure, train
+from torchsite.cli.terminal import terminal
 from torchsite.errors import TorchsiteError
 
 app = typer.Typer(
@@ -31,8 +31,6 @@ def main() -> NoReturn:
     try:
         app()
     except TorchsiteError as error:
-        Console(stderr=True).print(
-            f"[bold red]error:[/] {error}", highlight=False, markup=True, soft_wrap=True
-        )
+        terminal(stderr=True).print(f"error: {error}", style="bold red")
         sys.exit(1)
     sys.exit(0)

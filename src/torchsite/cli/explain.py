@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import typer
-from rich.console import Console
 
+from torchsite.cli.terminal import terminal
 from torchsite.data.pictures import decode
 from torchsite.errors import DataError, NotApplicableError
 from torchsite.model import SITE, Explanation, load
@@ -46,7 +46,7 @@ def explain(
 
     torchsite explain digit.png --model mnist --out out
     """
-    console = Console()
+    console = terminal()
     loaded = load(model)
     if not isinstance(loaded, SITE):
         raise NotApplicableError(
@@ -56,7 +56,7 @@ def explain(
         explanation = loaded.explain(read_images(path, loaded.config.image_shape))
         written = _write(explanation, out / f"{path.stem}.{format.value}", format)
         line = summary(explanation) | {"picture": str(path), "written": str(written)}
-        console.print_json(json.dumps(line)) if as_json else console.print(_sentence(line), highlight=False)
+        console.print_json(json.dumps(line)) if as_json else console.print(_sentence(line))
 
 
 def read_images(path: Path, shape: tuple[int, int, int]) -> Images:
@@ -91,7 +91,7 @@ def summary(explanation: Explanation) -> dict[str, Any]:
 def _sentence(line: dict[str, Any]) -> str:
     share = line["evidence_for"] / max(line["evidence_for"] + line["evidence_against"], 1e-9)
     return (
-        f"{line['picture']}: [bold]{line['prediction']}[/] ({line['probability']:.1%}), "
+        f"{line['picture']}: {line['prediction']} ({line['probability']:.1%}), "
         f"then {line['runner_up']} ({line['runner_up_probability']:.1%}); "
         f"{share:.0%} of the evidence between them speaks for it → {line['written']}"
     )

@@ -3,9 +3,9 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from torchsite.cli.terminal import terminal
 from torchsite.data import CATALOGUE, load_dataset
 from torchsite.model import shipped_models
 from torchsite.model.pretrained import WEIGHTS_FILE, read_config
@@ -16,9 +16,9 @@ def data(
     split: Annotated[str, typer.Option(help="Which part.")] = "train",
 ) -> None:
     """List the data sets, or describe one."""
-    console = Console()
+    console = terminal()
     if name:
-        console.print(load_dataset(name, split).summary(), highlight=False)
+        console.print(load_dataset(name, split).summary())
         return
     for known in CATALOGUE:
         console.print(known)
@@ -32,4 +32,4 @@ def models() -> None:
         size = (folder / WEIGHTS_FILE).stat().st_size / 1e6
         shape = "×".join(map(str, config.image_shape))
         table.add_row(name, config.kind, shape, str(config.n_classes), str(config.family), f"{size:.1f} MB")
-    Console().print(table)
+    terminal().print(table)

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from torchsite.cli.terminal import terminal
 from torchsite.data import load_dataset
 from torchsite.errors import ConfigError, did_you_mean
 from torchsite.experiments.evaluation import evaluate as run_evaluation
@@ -27,13 +27,13 @@ def evaluate(
 
     torchsite evaluate mnist --data mnist --out results/mnist.json
     """
-    console = Console()
+    console = terminal()
     loaded, asked = load(model), load(judge) if judge else None
     assert isinstance(loaded, SITE | BlackBox)
     assert asked is None or isinstance(asked, BlackBox)
     result = run_evaluation(loaded, load_dataset(data, split), judge=asked, limit=limit)
     for name, value in headline(result).items():
-        console.print(f"{name:>36}  {value}", highlight=False)
+        console.print(f"{name:>36}  {value}")
     if out:
         console.print(f"written to {result.save(out)}")
 
@@ -49,7 +49,7 @@ def reproduce(
 
     torchsite reproduce mnist --out runs
     """
-    console = Console()
+    console = terminal()
     if not name:
         table = Table("experiment", "shows")
         for key, experiment in EXPERIMENTS.items():
@@ -61,5 +61,5 @@ def reproduce(
     place = out / (f"{name}-quick" if quick else name)
     result = EXPERIMENTS[name].run(place, quick=quick, progress=console.is_terminal)
     for key, value in headline(result).items():
-        console.print(f"{key:>36}  {value}", highlight=False)
+        console.print(f"{key:>36}  {value}")
     console.print(f"the result file is in {place}")

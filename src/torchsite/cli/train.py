@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 import yaml
-from rich.console import Console
 
+from torchsite.cli.terminal import terminal
 from torchsite.data import load_dataset
 from torchsite.errors import ConfigError
 from torchsite.training import fit
@@ -31,12 +31,12 @@ def train(
 
     torchsite train mnist --epochs 3 --targets mean --model.generator shuffle --max-shift 0.5
     """
-    console = Console()
+    console = terminal()
     chosen = override(load_recipe(recipe or _recipe_for(data)), {"data": data} | parse_fields(context.args))
     train_set, test_set = load_dataset(data, "train"), load_dataset(data, "test")
     train_set = train_set if limit is None else train_set[:limit]
     folder = out or Path("runs") / Path(data).name
-    console.print(f"{train_set!r}\nwriting to {folder}", highlight=False)
+    console.print(f"{train_set!r}\nwriting to {folder}")
     model = build_model(chosen.model, train_set, chosen.training)
     fitted = fit(
         model,
@@ -48,7 +48,7 @@ def train(
         progress=console.is_terminal,
     )
     for name, value in fitted.measures.items():
-        console.print(f"{name:>16}  {value:.4f}", highlight=False)
+        console.print(f"{name:>16}  {value:.4f}")
     console.print(f"trained in {fitted.seconds:.0f} s; the model is in {fitted.folder / 'model'}")
 
 

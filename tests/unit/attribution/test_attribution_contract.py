@@ -137,7 +137,6 @@ def test_strangers_and_models_without_space(name):
         (torch.rand(2, 2, 8, 8), [-1, 0], "indices from 0"),
         (torch.rand(2, 2, 8, 8), [0, 4], "below 4"),
     ],
-    ids=str,
 )
 def test_bad_input(name, images, classes, message):
     method = METHODS[name](small_vgg(0).float())
@@ -193,7 +192,6 @@ def test_no_pictures_no_maps(name):
         ("extremal_perturbation", {"n_levels": 1}),
         ("random", {"grid": 0}),
     ],
-    ids=str,
 )
 def test_options_out_of_range(name, options):
     with pytest.raises(ConfigError):
