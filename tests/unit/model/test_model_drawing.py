@@ -1,0 +1,63 @@
+"""Pictures of explanations: what is drawn is what the explanation holds."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from torchsite.model import SITE
+from torchsite.model.drawing import data_uri, draw_sheet, new_figure, png, prototype_pictures, show_heatmap
+
+OPTIONS = {"widths": (2, 2), "code": 4, "trunk": (2, 2)}
+
+
+@pytest.fixture(scope="module", params=[("identity", 1), ("small_cnn", 3)], ids=["pixels", "learned"])
+def explained(request):
+    extractor, channels = request.param
+    options = {} if extractor == "identity" else {"extractor_options": {"widths": (2, 2, 2), "depth": 4}}
+    model = SITE(extractor, n_classes=3, image_shape=(channels, 16, 16), generator_options=OPTIONS, **options)
+    images = torch.rand(2, channels, 16, 16)
+    return images, model.explain(images)
+
+
+def test_an_explanation_is_drawn_with_a_panel_for_each_class(explained):
+    _, explanation = explained
+    figure = explanation.plot(1, n_classes=2)
+    titles = [axes.get_title() for axes in figure.axes]
+    strongest = explanation.logits[1].argsort(descending=True)[:2].tolist()
+    assert titles[0] == f"seen as {explanation.classes[int(explanation.predicted[1])]}"
+    assert titles[1:3] == [f"prototype {explanation.classes[label]}" for label in strongest]
+    assert f"Σ = {float(explanation.logits[1, strongest[0]]):.2f}" in titles
+
+
+def test_a_sheet_has_prototypes_above_and_evidence_below(explained):
+    images, explanation = explained
+    figure = draw_sheet(images, explanation)
+    drawn = [axes.get_images()[0].get_array() for axes in figure.axes if axes.get_images()]
+    assert len(drawn) == 2 * (1 + 3 + 3)
+    np.testing.assert_allclose(np.asarray(drawn[4]), explanation.heatmaps()[0, 0].numpy(), rtol=1e-6)
+
+
+def test_a_notebook_gets_pictures_that_need_no_network(explained):
+    _, explanation = explained
+    html = explanation._repr_html_()
+    assert html.count("data:image/png;base64,") == 2
+    assert "http" not in html
+
+
+def test_a_heatmap_is_drawn_on_a_scale_symmetric_about_zero():
+    figure, grid = new_figure(1, 1)
+    show_heatmap(grid[0][0], torch.tensor([[-1.0, 3.0]]))
+    assert grid[0][0].get_images()[0].get_clim() == (-3.0, 3.0)
+    with Image.open(io.BytesIO(png(figure))) as picture:
+        assert picture.format == "PNG"
+    assert data_uri(figure).startswith("data:image/png")
+
+
+def test_prototypes_of_learned_features_become_grey_pictures_in_the_unit_interval():
+    prototypes = torch.rand(1, 2, 5, 4, 4) * 2 - 1
+    pictures = prototype_pictures(prototypes)
+    assert pictures.shape == (1, 2, 1, 4, 4)
+    assert 0 <= float(pictures.min()) <= float(pictures.max()) <= 1
