@@ -16,6 +16,7 @@ INTRODUCTION = """# Results
 Written by `python tools/write_results.py` from the files in `results/`; intervals are 95 % bootstrap
 intervals over pictures. Poses are ±90° and ±25 % shifts unless said otherwise. Self-consistency is always
 shown with its mismatched floor: what the same explainer gets when the two maps belong to different pictures.
+Training times are wall-clock times on two cores that did other work as well.
 """
 
 GENERATORS_INTRODUCTION = """# Which generator
