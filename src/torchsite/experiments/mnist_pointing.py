@@ -7,8 +7,7 @@ paper names no tolerance, so the table has τ = 0 … 3, and the result says at 
 Command:  python -m torchsite.experiments.mnist_pointing SITE BLACK_BOX --out FOLDER  [--quick]
 Cost:     SITE's own explanation and random maps on all 10,000 test pictures, as they are and once moved;
           post-hoc methods on the first 5,000, slow ones on fewer (`SLOW`); self-consistency on the first
-          2,000 at most, under two transforms. Estimated from the cost per picture of each method: 10 minutes
-          on two idle cores, 20 on two busy ones. With --quick, 200 pictures.
+          2,000 at most, under two transforms. 8 minutes on two cores. With --quick, 200 pictures.
 """
 
 import argparse

@@ -34,6 +34,11 @@ per class. Written by `python tools/write_results.py` from `results/generators.j
 
 """
 
+PIXELS_NOTE = """Read the layer methods on SITE with care: its features are the pixels here, so the last layer that all
+passes through is the picture. Grad-CAM and Score-CAM there are the picture times one number: a map that says
+nothing of the class, points at a stroke always, and moves with the picture by construction.
+"""
+
 # What a table of models shows beyond the headlines of one result.
 MEASURES: Mapping[str, tuple[str, ...]] = {
     **HEADLINES,
@@ -118,6 +123,7 @@ def _pointing(result: Result) -> str:
         "## Pointing game and self-consistency on MNIST, all methods\n\n"
         f"`torchsite reproduce mnist_pointing` → `results/mnist_pointing.json` ({result.time}, "
         f"{result.seconds / 60:.0f} minutes). SITE's own explanation, {verdict}.\n\n"
+        f"{PIXELS_NOTE}\n"
         + mnist_pointing.to_markdown(result)
         + "\n### Self-consistency\n\n"
         + table(
