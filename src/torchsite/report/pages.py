@@ -34,9 +34,9 @@ per class. Written by `python tools/write_results.py` from `results/generators.j
 
 """
 
-PIXELS_NOTE = """Read the layer methods on SITE with care: its features are the pixels here, so the last layer that all
-passes through is the picture. Grad-CAM and Score-CAM there are the picture times one number: a map that says
-nothing of the class, points at a stroke always, and moves with the picture by construction.
+PIXELS_NOTE = """Read the layer methods on SITE with care: its features are the pixels here, so the last
+layer that all passes through is the picture. Grad-CAM and Score-CAM there are the picture times one number: a
+map that says nothing of the class, points at a stroke always, and moves with the picture by construction.
 """
 
 # What a table of models shows beyond the headlines of one result.
