@@ -13,12 +13,11 @@ from typing import Any
 
 from torchsite.data import load_dataset
 from torchsite.experiments.evaluation import evaluate
-from torchsite.experiments.runs import trained
+from torchsite.experiments.runs import QUICK, trained
 from torchsite.model import BlackBox
 from torchsite.results import Result
 
 PAPER: Mapping[str, Mapping[str, float]] = {"mnist": {"site": 0.988, "black_box": 0.981}}
-QUICK = {"data": "mnist_sample", "epochs": 1, "batch_size": 500}
 
 
 def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from torchsite.data import load_dataset
 from torchsite.experiments import accuracy, mnist_pointing, variants
-from torchsite.experiments.runs import trained
+from torchsite.experiments.runs import QUICK, trained
 from torchsite.results import Result
 
 
@@ -30,7 +30,7 @@ class Experiment:
 def pointing(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """The pointing game on the models of the MNIST experiment, which stand in the folder beside this one."""
     models = folder.with_name("mnist-quick" if quick else "mnist")
-    changes = dict(accuracy.QUICK) if quick else {}
+    changes = dict(QUICK) if quick else {}
     site = trained("mnist", models / "site", changes, progress=progress)
     black_box = trained(
         "mnist", models / "black_box", changes | {"model.kind": "black_box"}, progress=progress

@@ -15,7 +15,7 @@ from typing import Any
 
 from torchsite.data import load_dataset
 from torchsite.experiments.evaluation import evaluate
-from torchsite.experiments.runs import trained
+from torchsite.experiments.runs import QUICK, trained
 from torchsite.model import BlackBox
 from torchsite.model.blocks import n_parameters
 from torchsite.results import Result
@@ -44,14 +44,13 @@ STUDIES: Mapping[str, Study] = {
     "targets_fashion": Study("fashion_mnist", _TARGETS),
     "generators": Study("mnist", _GENERATORS),
 }
-QUICK = {"data": "mnist_sample", "epochs": 1, "batch_size": 500}
 
 
 def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Train and measure every variant; finished ones are taken from `folder`."""
     started = time.monotonic()
     study = STUDIES[name]
-    common = dict(study.common) | (QUICK if quick else {})
+    common = dict(study.common) | (dict(QUICK) if quick else {})
     name_of_data = common.get("data", study.recipe)
     test = load_dataset(name_of_data, "test")
     data = load_dataset(name_of_data, "train")[: study.n_pictures], test

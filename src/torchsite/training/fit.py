@@ -16,6 +16,7 @@ from torchsite.data import Dataset
 from torchsite.errors import ConfigError, DataError
 from torchsite.model import SITE, BlackBox
 from torchsite.model.config import class_names
+from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.training.averaging import WeightAverage
 from torchsite.training.callbacks import (
@@ -86,7 +87,7 @@ def fit(
 
 def hold_out(data: Dataset, seed: int, share: float = 0.1) -> tuple[Dataset, Dataset]:
     """Split off a random share for validation."""
-    order = torch.randperm(len(data), generator=torch.Generator().manual_seed(seed))
+    order = torch.randperm(len(data), generator=make_rng(seed))
     n = max(2, round(share * len(data)))
     return data[order[n:]], data[order[:n]]
 
