@@ -5,6 +5,7 @@ Cost:     10,000 MNIST pictures with two transforms each: about a minute on two 
 """
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -28,11 +29,13 @@ def evaluate(
     batch_size: int = 250,
     limit: int | None = None,
     name: str = "evaluation",
+    watch: Callable[[str, int, int], None] | None = None,
 ) -> Result:
     """Measure a model; the explained class is the one predicted on the untransformed picture.
 
     The poses are drawn from the model's own family unless given. `judge` is a black box that is asked what
-    the prototypes show (models whose features are the pixels).
+    the prototypes show (models whose features are the pixels); `watch(label, done, total)` is told of every
+    batch.
     """
     started = time.monotonic()
     poses = poses or Poses(model.config.family, n=2)
@@ -45,6 +48,8 @@ def evaluate(
         regions = strokes(images) if "pointing_game" in metrics else None
         for metric in metrics.values():
             metric.update(images, labels, classes, indices, regions)
+        if watch is not None:
+            watch("measuring", int(indices[-1]) + 1, len(data))
     values = {key: plain(metric.compute()) for key, metric in metrics.items()}
     config = {
         "model": to_mapping(model.config),
