@@ -40,5 +40,5 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "torchsite needs Python 3.11 or later: name one with make PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(PINNED) $(BIN)/python -m pip install --quiet --editable '.[dev,baselines,web]'
+	$(PINNED) $(BIN)/python -m pip install --quiet --editable '.[dev,baselines,web,pretrained]'
 	@touch $@

@@ -9,6 +9,7 @@ bounds them. Any module with such an output will do; the ones here are built by 
 | small_cnn | the paper's small CNN | 0.9 M | 8×8 |
 | resnet18 | the paper's large one, all four stages | 11.3 M | 16×16 |
 | pyramid | two CPU cores: recognises at 4×4, answers at 16×16 | 0.9 M | 16×16 |
+| efficientnet_lite0 | few pictures, from 64 pixels on: starts from ImageNet (`torchsite[pretrained]`) | 3.0 M | 4×4 |
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from torch import nn
 
 from torchsite.errors import ConfigError
 from torchsite.model.blocks import build_by_name, conv_block, halve
+from torchsite.model.efficientnet import Lite0, answers_from
 from torchsite.shapes import Features, Images, Size
 
 
@@ -168,10 +170,36 @@ EXTRACTORS: Mapping[str, Callable[..., nn.Module]] = {
 
 def build_extractor(name: str, channels: int, size: Size, options: Mapping[str, Any]) -> nn.Module:
     """An extractor by name, for pictures of one size; unknown names and options are errors."""
+class EfficientNetLite0(nn.Module):
+    """EfficientNet-Lite0 from ImageNet; lateral sums bring its answer back to an eighth of the resolution.
+
+    `stride` is 8, or 4 for an answer at a quarter. `fine_tuning` is the learning rate of the pretrained weights
+    as a share of the others'; with 0 they stay as they are.
+    """
+
+    def __init__(
+        self, channels: int, depth: int = 16, stride: int = 8, common: int = 64, fine_tuning: float = 0.1
+    ) -> None:
+        super().__init__()
+        if channels != 3 or stride not in (4, 8) or not 0 <= fine_tuning <= 1:
+            raise ConfigError(
+                f"efficientnet_lite0: expected three channels, a stride of 4 or 8 and fine_tuning in [0, 1], "
+                f"got {channels}, {stride} and {fine_tuning}"
+            )
+        self.stages = Lite0(fine_tuning)
+        self.first, widths = answers_from(stride)
+        self.answer = LateralSum(widths, common, depth)
+
+    def forward(self, images: Images) -> Features:
+        """Raw features at an eighth or a quarter of the resolution."""
+        return self.answer(self.stages(images)[self.first :])
+
+
     options = _defaults_for(name, size) | dict(options)
     return build_by_name("feature extractor", name, EXTRACTORS, (channels,), options)
 
 
 def _defaults_for(name: str, size: Size) -> dict[str, Any]:
+    "efficientnet_lite0": EfficientNetLite0,
     """Options that depend on the size of the pictures."""
     return {"large_stem": True} if name == "resnet18" and min(size) > 64 else {}

@@ -10,11 +10,15 @@ from torch import Tensor, nn
 from torchsite.errors import ConfigError, ShapeError
 from torchsite.model.blocks import evaluating
 from torchsite.model.config import CUSTOM, check_statistics
+from torchsite.model.efficientnet import MEAN, STD
 from torchsite.model.extractors import build_extractor
 from torchsite.shapes import Images
 
 ImageShape = tuple[int, int, int]
 Part = str | nn.Module
+
+# Mean and standard deviation of pictures, for extractors that leave no choice; others take those of the data.
+STATISTICS: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {"efficientnet_lite0": (MEAN, STD)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +124,9 @@ def build_front(
     if len(image_shape) != 3 or min(image_shape) < 1:
         raise ConfigError(f"image_shape: expected (channels, height, width), got {tuple(image_shape)}")
     channels, height, width = image_shape
-    default_mean, default_std = (0.0, 1.0) if feature_extractor == "identity" else (0.5, 0.25)
-    means = tuple(mean) if mean is not None else (default_mean,) * channels
-    stds = tuple(std) if std is not None else (default_std,) * channels
+    usual_mean, usual_std = _usual_statistics(feature_extractor, channels)
+    means = tuple(mean) if mean is not None else usual_mean
+    stds = tuple(std) if std is not None else usual_std
     check_statistics(channels, means, stds)
     normalise = Normalise(means, stds)
     extractor, name = named_part(
@@ -130,3 +134,10 @@ def build_front(
     )
     shape = feature_shape(normalise, extractor, image_shape)
     return Front(normalise, extractor, name, means, stds, shape)
+
+
+def _usual_statistics(extractor: Part, channels: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    if isinstance(extractor, str) and extractor in STATISTICS:
+        return STATISTICS[extractor]
+    mean, std = (0.0, 1.0) if extractor == "identity" else (0.5, 0.25)
+    return (mean,) * channels, (std,) * channels

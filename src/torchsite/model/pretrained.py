@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torchsite.configs import from_mapping, to_mapping
 from torchsite.errors import ConfigError, WeightsError, did_you_mean
 from torchsite.model.config import CUSTOM, ModelConfig
+from torchsite.model.efficientnet import weights_follow
 from torchsite.results import write_atomically
 
 WEIGHTS_FILE = "model.safetensors"
@@ -69,7 +70,8 @@ class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["expl
         config = read_config(folder)
         for name in modules:
             _check_module(name, config)
-        model = cls.from_config(config, **modules)
+        with weights_follow():
+            model = cls.from_config(config, **modules)
         model.load_state_dict(read_tensors(folder, dict(model.state_dict())))
         return model.eval()
 

@@ -59,24 +59,34 @@ class Muon(torch.optim.Optimizer):
 
 
 def make_optimisers(module: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
-    """One optimiser for all parameters, or Muon for the kernels and AdamW for the rest."""
-    named = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
-    kernels = [p for _, p in named if p.ndim == 4 and min(p.flatten(1).shape) > 1 and p.shape[-1] > 1]
-    muon = kernels if config.optimiser == "muon" else []
+    """One optimiser for all parameters, or Muon for the kernels and AdamW for the rest.
+
+    Pretrained parameters say by which `learning_rate_factor` they are tuned, and are left to AdamW.
+    """
+    learning = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    kernels = [p for p in learning if p.ndim == 4 and min(p.flatten(1).shape) > 1 and p.shape[-1] > 1]
+    muon = [p for p in kernels if _factor(p) == 1] if config.optimiser == "muon" else []
     taken = {id(parameter) for parameter in muon}
-    rest = [p for _, p in named if id(p) not in taken]
+    rest = [p for p in learning if id(p) not in taken]
     groups = [
-        {"params": [p for p in rest if p.ndim > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in rest if p.ndim <= 1], "weight_decay": 0.0},
+        {
+            "params": [p for p in rest if _factor(p) == factor and (p.ndim > 1) == decays],
+            "weight_decay": config.weight_decay if decays else 0.0,
+            "lr": factor * config.learning_rate,
+        }
+        for factor in dict.fromkeys(_factor(p) for p in rest)
+        for decays in (True, False)
     ]
     optimisers: list[torch.optim.Optimizer] = [
-        torch.optim.AdamW(
-            [group for group in groups if group["params"]], lr=config.learning_rate, betas=(0.9, 0.99)
-        )
+        torch.optim.AdamW([group for group in groups if group["params"]], betas=(0.9, 0.99))
     ]
     if muon:
         optimisers.append(Muon(muon, lr=config.muon_learning_rate, weight_decay=config.weight_decay))
     return optimisers
+
+
+def _factor(parameter: Tensor) -> float:
+    return getattr(parameter, "learning_rate_factor", 1.0)
 
 
 def schedule(config: TrainingConfig, n_steps: int) -> Callable[[int], float]:

@@ -20,6 +20,7 @@ from torchsite.configs import from_mapping, to_mapping
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, did_you_mean
 from torchsite.model import SITE, BlackBox
+from torchsite.model.front import STATISTICS
 from torchsite.training.config import TrainingConfig
 from torchsite.transforms import TransformFamily
 
@@ -39,9 +40,10 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that `torchsite train` needs to know."""
+    """All that `torchsite train` needs to know; `size` is that of the pictures, if not their own."""
 
     data: str = "mnist_sample"
+    size: int | None = None
     model: ModelSettings = field(default_factory=ModelSettings)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
@@ -89,7 +91,7 @@ def build_model(settings: ModelSettings, data: Dataset, config: TrainingConfig) 
         "extractor_options": settings.extractor_options,
         "family": config.family,
     }
-    if settings.feature_extractor != "identity":
+    if settings.feature_extractor not in ("identity", *STATISTICS):
         options |= dict(zip(("mean", "std"), pixel_statistics(data), strict=True))
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(config.seed)
