@@ -1,7 +1,7 @@
 """Everything that a report of one model shows, found once and kept as one result.
 
 Command:  torchsite report MODEL DATA
-Cost:     2,000 MNIST pictures under two transforms, six methods on 200 of them: about a minute on two cores.
+Cost:     2,000 MNIST pictures under two transforms, five methods on 200 of them: about a minute on two cores.
 
 The pictures are a random sample in random order, whatever order the data has: batches of one class would
 raise the mismatched floor. Row numbers in the result are those of the data that was passed.
@@ -34,7 +34,6 @@ from torchsite.training.record import fingerprint
 METHODS_SHOWN = (
     "self_explanation",
     "gradient",
-    "integrated_gradients",
     "linear_approximation",
     "grad_cam",
     "random",

@@ -18,7 +18,7 @@ from torch import Tensor
 from torchsite.shapes import Images, Prototypes
 
 if TYPE_CHECKING:
-    from torchsite.model.explanation import Explanation
+    from torchsite.model.explanation import ClassChoice, Explanation
 
 COLOURS = "RdBu_r"
 
@@ -39,7 +39,11 @@ def show_picture(axes: Axes, image: Tensor, title: str = "") -> None:
     """A grey or colour picture of values in [0, 1]."""
     pixels = np.asarray(image.detach().cpu().float().clamp(0, 1))
     axes.imshow(
-        pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)[..., :3], cmap="gray", vmin=0, vmax=1
+        pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)[..., :3],
+        cmap="gray",
+        vmin=0,
+        vmax=1,
+        interpolation="none",
     )
     axes.set_title(title, fontsize=7, pad=2)
 
@@ -48,7 +52,7 @@ def show_heatmap(axes: Axes, heatmap: Tensor, title: str = "", limit: float | No
     """A signed map; `limit` makes panels comparable."""
     values = np.asarray(heatmap.detach().cpu().float())
     bound = limit or float(np.abs(values).max()) or 1.0
-    axes.imshow(values, cmap=COLOURS, vmin=-bound, vmax=bound)
+    axes.imshow(values, cmap=COLOURS, vmin=-bound, vmax=bound, interpolation="none")
     axes.set_title(title, fontsize=7, pad=2)
 
 
@@ -58,9 +62,18 @@ def prototype_pictures(prototypes: Prototypes) -> Tensor:
     return prototypes if depth in (1, 3) else prototypes.mean(-3, keepdim=True).add(1).div(2)
 
 
-def draw_explanation(explanation: "Explanation", index: int = 0, n_classes: int = 5) -> Figure:
-    """One picture and its strongest classes: prototype above, evidence below, its sum as the title."""
-    order = explanation.logits[index].argsort(descending=True)[:n_classes].tolist()
+def draw_explanation(
+    explanation: "Explanation", index: int = 0, n_classes: int = 5, first: "ClassChoice | None" = None
+) -> Figure:
+    """One picture and its strongest classes: prototype above, evidence below, its sum as the title.
+
+    `first` is a class that is shown before the others, however weak.
+    """
+    order = explanation.logits[index].argsort(descending=True).tolist()
+    if first is not None:
+        chosen = int(explanation.class_index(first)[index])
+        order = [chosen, *(label for label in order if label != chosen)]
+    order = order[:n_classes]
     heatmaps = explanation.heatmaps()[index]
     limit = float(heatmaps[order].abs().max())
     pictures = prototype_pictures(explanation.prototypes[index])
@@ -74,19 +87,42 @@ def draw_explanation(explanation: "Explanation", index: int = 0, n_classes: int 
     return figure
 
 
-def draw_sheet(images: Images, explanation: "Explanation", title: str = "") -> Figure:
-    """The paper's Figure 2: each picture, then per class its prototype (above) and its evidence (below)."""
-    n_classes = len(explanation.classes)
-    figure, grid = new_figure(2 * len(images), n_classes + 1, 0.72, title)
+def draw_why(explanation: "Explanation", a: "ClassChoice", b: "ClassChoice", index: int = 0) -> Figure:
+    """One picture, the evidence for two classes, and why the one rather than the other."""
+    names = explanation.classes
+    first, second = (int(explanation.class_index(choice)[index]) for choice in (a, b))
+    maps = explanation.heatmaps()[index]
+    limit = float(maps[[first, second]].abs().max())
+    why = explanation.why(first, second)[index]
+    figure, grid = new_figure(1, 4, 1.5)
+    show_picture(grid[0][0], explanation.images[index], f"seen as {names[int(explanation.predicted[index])]}")
+    for axes, label in zip(grid[0][1:3], (first, second), strict=True):
+        show_heatmap(axes, maps[label], f"{names[label]}: Σ = {float(maps[label].sum()):.2f}", limit)
+    show_heatmap(grid[0][3], why, f"{names[first]}, not {names[second]}: Σ = {float(why.sum()):.2f}", limit)
+    return figure
+
+
+def draw_sheet(
+    images: Images, explanation: "Explanation", title: str = "", n_classes: int | None = None
+) -> Figure:
+    """The paper's Figure 2: each picture, then per class its prototype (above) and its evidence (below).
+
+    With `n_classes`, the strongest classes of each picture, in the order of their logits.
+    """
+    names = explanation.classes
+    n_shown = len(names) if n_classes is None else min(n_classes, len(names))
+    ordered = n_shown < len(names)
+    figure, grid = new_figure(2 * len(images), n_shown + 1, 0.72, title)
     heatmaps = explanation.heatmaps()
     pictures = prototype_pictures(explanation.prototypes)
     for i, (above, below) in enumerate(_pairs(grid)):
-        show_picture(above[0], images[i], explanation.classes[int(explanation.predicted[i])])
+        show_picture(above[0], images[i], names[int(explanation.predicted[i])])
         limit = float(heatmaps[i].abs().max())
-        for label in range(n_classes):
-            show_picture(above[label + 1], pictures[i, label], explanation.classes[label] if i == 0 else "")
+        order = explanation.logits[i].argsort(descending=True).tolist() if ordered else range(n_shown)
+        for column, label in zip(range(1, n_shown + 1), order, strict=False):
+            show_picture(above[column], pictures[i, label], names[label] if i == 0 or ordered else "")
             total = float(explanation.logits[i, label])
-            show_heatmap(below[label + 1], heatmaps[i, label], f"{total:.1f}", limit)
+            show_heatmap(below[column], heatmaps[i, label], f"{total:.1f}", limit)
     return figure
 
 

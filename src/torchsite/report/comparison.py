@@ -50,6 +50,21 @@ def to_markdown(comparison: Comparison) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def to_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+    """A header and one row per method: every figure, then the cost."""
+    shown = columns(comparison)
+    header = ["method", *(f"{_words(metric)}: {_words(figure)}" for metric, figure in shown), "ms a picture"]
+    rows = [
+        [
+            _words(method),
+            *(_shown(comparison.cell(method, metric), figure, intervals=False) for metric, figure in shown),
+            "" if (cost := comparison.cost(method)) is None else f"{cost:.2f}",
+        ]
+        for method in comparison.methods
+    ]
+    return header, rows
+
+
 def to_csv(comparison: Comparison) -> str:
     """One line per method and figure: value, interval, cost, reason."""
     text = io.StringIO()
@@ -169,7 +184,7 @@ def _panel(axis: Any, comparison: Comparison, rows: list[str], metric: str) -> N
             axis.errorbar([value], [row + shift], xerr=bars, fmt="o", ms=4, color=f"C{k}", label=label)
     axis.set_title(_words(metric))
     axis.grid(axis="x", alpha=0.3)
-    axis.legend(fontsize="x-small", loc="upper center", bbox_to_anchor=(0.5, -0.08))
+    axis.legend(fontsize="x-small", loc="upper center", bbox_to_anchor=(0.5, -0.08), frameon=False)
 
 
 def _labelled(axis: Any, label: str) -> bool:

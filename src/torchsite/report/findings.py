@@ -1,0 +1,110 @@
+"""What an examination found, in sentences and key figures."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torchsite.report.charts import classes, comparison_of, words
+from torchsite.results import Result
+from torchsite.transforms import TransformFamily
+
+NO_INFORMATION = ("random", "self_explanation")
+
+
+def key_figures(result: Result) -> list[tuple[str, str, str]]:
+    """Name, value and a note for each figure that people ask for first."""
+    values = result.values
+    upright, posed = (values["accuracy"][pose] for pose in ("untransformed", "transformed"))
+    errors = {pose: found["calibration"]["error"] for pose, found in values["answers"].items()}
+    found = [
+        ("accuracy, as they are", _percent(upright), _interval(upright)),
+        ("accuracy, in poses", _percent(posed), _interval(posed)),
+    ]
+    if "self_consistency" in values:
+        scores = values["self_consistency"]
+        note = f"raw {scores['raw']['value']:.3f}, floor {scores['floor']['value']:.3f}"
+        found.append(("self-consistency, calibrated", f"{scores['calibrated']['value']:.3f}", note))
+    found.append(
+        ("calibration error", f"{errors['untransformed']:.3f}", f"in poses {errors['transformed']:.3f}")
+    )
+    if "completeness" in values:
+        worst = values["completeness"]["worst"]
+        found.append(("completeness error", f"{worst:.0e}", "largest |Σ heatmap - logit|"))
+    return found
+
+
+def findings(result: Result) -> list[str]:
+    """The same in sentences, with the weakest class and the best post-hoc method."""
+    values = result.values
+    sentences = [
+        f"It names {_percent(values['accuracy']['untransformed'])} of the pictures correctly as they are, "
+        f"and {_percent(values['accuracy']['transformed'])} in random poses ({family(result)})."
+    ]
+    sentences += _consistency(values) + _compared(result) + _weakest(result)
+    return sentences
+
+
+def family(result: Result) -> TransformFamily:
+    """The poses in which the model was examined."""
+    return TransformFamily.from_mapping(result.config["family"])
+
+
+def _consistency(values: Mapping[str, Any]) -> list[str]:
+    if "self_consistency" not in values:
+        return ["It is a black box: what explains it below was computed afterwards, by other procedures."]
+    scores = values["self_consistency"]
+    return [
+        f"When the picture moves, its explanation moves along: the cosine of the two is "
+        f"{scores['raw']['value']:.3f}, where explanations of different pictures get "
+        f"{scores['floor']['value']:.3f}; that is {scores['calibrated']['value']:.0%} of the way to perfect."
+    ]
+
+
+def _compared(result: Result) -> list[str]:
+    if "comparison" not in result.values:
+        return []
+    cells = comparison_of(result).cells
+    scores = {
+        cell.method: cell.values["calibrated"]["value"]
+        for cell in cells
+        if cell.metric == "self_consistency" and cell.values is not None and cell.method not in NO_INFORMATION
+    }
+    scores = {name: score for name, score in scores.items() if score is not None}
+    if not scores:
+        return []
+    best = max(scores, key=lambda name: scores[name])
+    return [
+        f"The most consistent post-hoc method here is {words(best)}, with {scores[best]:.0%} of that way."
+    ]
+
+
+def _weakest(result: Result) -> list[str]:
+    names, found = classes(result), result.values["answers"]["untransformed"]
+    confused = [
+        (n, names[i], names[j])
+        for i, row in enumerate(found["confusion"])
+        for j, n in enumerate(row)
+        if i != j and n
+    ]
+    if not confused:
+        return ["Among the pictures as they are it made no mistake."]
+    shares = {
+        name: entry["accuracy"]["value"]
+        for name, entry in zip(names, found["per_class"], strict=True)
+        if entry["n"]
+    }
+    weakest = min(shares, key=lambda name: shares[name])
+    n, true, said = max(confused)
+    times = "once" if n == 1 else f"{n} times"
+    return [
+        f"It knows “{weakest}” least well ({shares[weakest]:.1%}); most often it takes “{true}” for "
+        f"“{said}” ({times})."
+    ]
+
+
+def _percent(estimate: Mapping[str, float]) -> str:
+    return f"{estimate['value']:.1%}"
+
+
+def _interval(estimate: Mapping[str, float | None]) -> str:
+    low, high = estimate["low"], estimate["high"]
+    return "" if low is None or high is None else f"{low:.1%} to {high:.1%}"

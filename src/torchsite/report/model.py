@@ -1,0 +1,180 @@
+"""The report of one model: a single HTML file that needs no network, and its figures for notebooks.
+
+result = examine(model, data, training=training, log=run / "logs" / "metrics.csv")
+write_model_report(result, model, data, "report.html")
+model_figures(result, model, data)["confusion"].savefig("confusion.svg")
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from torchsite.data import Dataset
+from torchsite.errors import DataError
+from torchsite.experiments.training_log import read_log
+from torchsite.model import SITE, BlackBox
+from torchsite.model.drawing import png
+from torchsite.report import charts, sheets
+from torchsite.report.captions import CAPTIONS, SECTIONS, methods_note
+from torchsite.report.comparison import draw, notes, to_rows
+from torchsite.report.findings import family, findings, key_figures
+from torchsite.report.page import Section, bullets, cards, details, figure_html, page, table
+from torchsite.results import Result, write_atomically
+from torchsite.training.record import fingerprint
+
+
+def write_model_report(
+    result: Result,
+    model: SITE | BlackBox,
+    data: Dataset,
+    path: Path | str,
+    *,
+    training_log: Path | None = None,
+) -> Path:
+    """Write the report of an examination as one HTML file; `data` are the pictures that were examined.
+
+    `training_log` is the run's `metrics.csv`, if `examine` was not given it already.
+    """
+    result = _with_training(result, training_log)
+    figures = model_figures(result, model, data)
+    return write_atomically(Path(path), _document(result, figures).encode())
+
+
+def model_figures(result: Result, model: SITE | BlackBox, data: Dataset) -> dict[str, Figure]:
+    """Every figure of the report by its name, as far as the examination has what it shows."""
+    if fingerprint(data) != result.config["fingerprint"]:
+        raise DataError(
+            f"the result was found on {result.config['data']}, which is not {data.title} as passed: "
+            f"pass the data that was examined, whole and in the same order"
+        )
+    values = result.values
+    figures = {"counts": charts.draw_counts(result), "samples": sheets.draw_samples(data)}
+    if "training" in values:
+        figures["training"] = charts.draw_training(values["training"])
+    figures |= {
+        "per_class": charts.draw_per_class(result),
+        "confusion": charts.draw_confusion(result),
+        "confusion_posed": charts.draw_confusion(result, "transformed"),
+        "calibration": charts.draw_calibration(result),
+    }
+    if values.get("self_consistency", {}).get("curves"):
+        figures["consistency"] = charts.draw_consistency(result)
+    figures |= {
+        "turning": sheets.draw_turning(model, data, result),
+        "moving": sheets.draw_moving(model, data, result),
+    }
+    if isinstance(model, SITE):
+        figures["classes"] = sheets.draw_classes(model, data, result)
+    if "comparison" in values:
+        figures["methods"] = charts.draw_methods(result)
+        figures["comparison"] = draw(charts.comparison_of(result))
+    for pose, name in (("untransformed", "mistakes"), ("transformed", "mistakes_posed")):
+        if values["mistakes"][pose]:
+            figures[name] = sheets.draw_mistakes(model, data, result, pose)
+    return figures
+
+
+def save_figures(figures: Mapping[str, Figure], folder: Path | str) -> list[Path]:
+    """Write each figure as PNG and SVG."""
+    written = []
+    for name, figure in figures.items():
+        written.append(write_atomically(Path(folder) / f"{name}.png", png(figure)))
+        written.append(write_atomically(Path(folder) / f"{name}.svg", partial(figure.savefig, format="svg")))
+    return written
+
+
+def _document(result: Result, figures: Mapping[str, Figure]) -> str:
+    config, model = result.config, result.config["model"]
+    kind = "A classifier that explains itself" if model["kind"] == "site" else "A black box"
+    shape = "×".join(map(str, model["image_shape"]))
+    subtitle = (
+        f"{len(model['classes'])} classes, pictures of {shape}, {config['parameters']:,} parameters, "
+        f"{model['feature_extractor']} features. Measured on {config['n_images']:,} pictures of "
+        f"{config['data']}, {config['n_transforms']} poses each ({family(result)}), {result.time[:10]}."
+    )
+    return page(
+        f"{kind}: {config['data'].partition('/')[0]}",
+        subtitle,
+        cards(key_figures(result)) + bullets(findings(result)),
+        [section for section in _sections(result, figures) if section.body],
+        _settings(result),
+        asdict(result),
+    )
+
+
+def _sections(result: Result, figures: Mapping[str, Figure]) -> list[Section]:
+    """The chapters; each shows what there is, and one that has nothing to show is empty."""
+
+    def shown(*names: str) -> str:
+        return "".join(figure_html(n, figures[n], CAPTIONS[n]) for n in names if n in figures)
+
+    bodies = {
+        "data": shown("counts", "samples"),
+        "training": shown("training"),
+        "accuracy": shown("per_class")
+        + f'<div class="two">{shown("confusion")}{shown("confusion_posed")}</div>'
+        + details("numbers by class", _class_table(result)),
+        "calibration": shown("calibration"),
+        "consistency": _consistency_table(result) + shown("consistency", "turning", "moving"),
+        "classes": shown("classes"),
+        "methods": shown("methods") + _comparison_table(result) + shown("comparison"),
+        "mistakes": shown("mistakes", "mistakes_posed"),
+    }
+    notes = {"methods": methods_note(result)} if "comparison" in result.values else {}
+    return [
+        Section(name, title, f"{text} {notes.get(name, '')}".strip(), bodies[name])
+        for name, (title, text) in SECTIONS.items()
+    ]
+
+
+def _class_table(result: Result) -> str:
+    upright, posed = (result.values["answers"][pose]["per_class"] for pose in charts.POSES)
+    rows = [
+        [name, str(a["n"]), _estimate(a["accuracy"]), _estimate(b["accuracy"])]
+        for name, a, b in zip(charts.classes(result), upright, posed, strict=True)
+    ]
+    return table(["class", "pictures", "accuracy", "accuracy in poses"], rows)
+
+
+def _consistency_table(result: Result) -> str:
+    if "self_consistency" not in result.values:
+        return ""
+    names = ("raw", "floor", "calibrated", "centred")
+    return table(names, [[_estimate(result.values["self_consistency"][name]) for name in names]])
+
+
+def _comparison_table(result: Result) -> str:
+    if "comparison" not in result.values:
+        return ""
+    found = charts.comparison_of(result)
+    reasons = notes(found)
+    return table(*to_rows(found)) + (bullets(reasons) if reasons else "")
+
+
+def _estimate(found: Mapping[str, Any]) -> str:
+    if found["value"] is None:
+        return "–"
+    low, high = found["low"], found["high"]
+    return f"{found['value']:.3f}" + ("" if low is None or high is None else f" [{low:.3f}, {high:.3f}]")
+
+
+def _settings(result: Result) -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in result.versions.items())
+    text = json.dumps(dict(result.config), indent=2, ensure_ascii=False)
+    return (
+        f"<p>Found in {result.seconds:.0f} s with seed {result.seed}; {versions}; {result.time}. All numbers "
+        f"are in this file, in the element with the id “result”.</p>"
+        + details("settings", f"<pre>{escape(text)}</pre>")
+    )
+
+
+def _with_training(result: Result, training_log: Path | None) -> Result:
+    if training_log is None or "training" in result.values:
+        return result
+    return replace(result, values={**result.values, "training": read_log(training_log)})
