@@ -20,6 +20,7 @@ EXTRACTOR_OPTIONS = {
 GENERATOR_OPTIONS = {
     "trunk": {"widths": (4, 5), "code": 6, "trunk": (4, 5, 6)},
     "lateral": {"widths": (4, 5), "code": 6, "trunk": (4, 5)},
+    "spatial": {"widths": (4, 5), "trunk": (4, 5)},
     "shuffle": {"widths": (4, 5), "code": 6, "trunk": 4},
     "transposed": {"widths": (4, 5), "code": 6, "trunk": (2, 2)},
     "dense": {"widths": (4, 5), "code": 6, "rank": 3},

@@ -12,15 +12,15 @@ from torch import nn
 
 from torchsite.errors import ConfigError
 from torchsite.model.config import ModelConfig, class_names
-from torchsite.model.encoder import CODE, WIDTHS, Encoder
 from torchsite.model.front import ImageShape, Part, build_front, check_images, custom_part, dtype_of
+from torchsite.model.generators import build_encoder
 from torchsite.model.pretrained import Pretrained
 from torchsite.shapes import Images, Logits
 from torchsite.transforms import TransformFamily
 
 
 class BlackBox(Pretrained):
-    """An ordinary classifier of SITE's size."""
+    """An ordinary classifier of SITE's size; `encoder_of` names the generator whose encoder it has."""
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class BlackBox(Pretrained):
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
         extractor_options: Mapping[str, Any] | None = None,
+        encoder_of: str = "lateral",
         encoder_options: Mapping[str, Any] | None = None,
         family: TransformFamily | None = None,
     ) -> None:
@@ -40,15 +41,15 @@ class BlackBox(Pretrained):
         self.normalise, self.feature_extractor = front.normalise, front.extractor
         self.bound_features = nn.Identity() if front.identity else nn.ReLU()
         depth, rows, cols = front.shape
-        options: dict[str, Any] = {"widths": WIDTHS, "code": CODE} | dict(encoder_options or {})
-        self.encoder = Encoder(depth, (rows, cols), **options)
-        self.classifier = nn.Linear(options["code"], n_classes)
+        self.encoder = build_encoder(encoder_of, depth, (rows, cols), encoder_options or {})
+        self.classifier = nn.Linear(self.encoder.n_codes, n_classes)
         self.config = ModelConfig(
             kind="black_box",
             image_shape=image_shape,
             classes=class_names(classes, n_classes),
             feature_extractor=front.name,
             extractor_options=dict(extractor_options or {}),
+            generator=encoder_of,
             generator_options=dict(encoder_options or {}),
             activation="relu",
             mean=front.mean,
@@ -70,6 +71,7 @@ class BlackBox(Pretrained):
             mean=config.mean,
             std=config.std,
             extractor_options=config.extractor_options,
+            encoder_of=config.generator,
             encoder_options=config.generator_options,
             family=config.family,
         )

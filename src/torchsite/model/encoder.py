@@ -1,4 +1,4 @@
-"""What all generators share: one convolutional encoder, and prototypes in their final shape."""
+"""What generators share: a convolutional encoder, and prototypes in their final shape."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -7,21 +7,24 @@ import torch
 from torch import nn
 
 from torchsite.model.blocks import conv_block, halve, halvings
+from torchsite.model.turning import Layers
 from torchsite.shapes import Features, Maps, Prototypes, Size
 
 WIDTHS = (24, 48, 96)
 CODE = 128
+SPATIAL_WIDTHS = (32, 64, 128)
 
 
 class Encoder(nn.Module):
     """Reads the features down to an eighth of their resolution, then to one code per picture."""
 
-    def __init__(self, depth: int, size: Size, widths: Sequence[int], code: int) -> None:
+    def __init__(self, depth: int, size: Size, widths: Sequence[int] = WIDTHS, code: int = CODE) -> None:
         super().__init__()
         self.layers = nn.Sequential(conv_block(depth, widths[0]))
         for before, after in pairwise(widths):
             self.layers.extend([halve(), conv_block(before, after), conv_block(after, after)])
         self.layers.append(halve())
+        self.n_codes = code
         rows, cols = halvings(size, len(widths))[-1]
         self.code = nn.Sequential(
             nn.Linear(widths[-1] * rows * cols, code, bias=False), nn.BatchNorm1d(code), nn.ReLU()
@@ -39,6 +42,38 @@ class Encoder(nn.Module):
                 maps.append(current)
             current = layer(current)
         return maps, self.code(current.flatten(1))
+
+
+class SpatialEncoder(nn.Module):
+    """Reads the features at falling resolutions and keeps them spatial; can share kernels over turns."""
+
+    def __init__(
+        self,
+        depth: int,
+        size: Size,
+        widths: Sequence[int] = SPATIAL_WIDTHS,
+        quarter_turns: bool = False,
+    ) -> None:
+        super().__init__()
+        del size  # any will do
+        self.layers = Layers(quarter_turns)
+        self.stages = nn.ModuleList([self.layers.block(depth, widths[0], lift=True)])
+        for before, after in pairwise(widths):
+            self.stages.append(
+                nn.Sequential(self.layers.block(before, after, pool=True), self.layers.block(after, after))
+            )
+        self.n_codes = self.layers.pooled_width(widths[-1])
+
+    def read(self, features: Features) -> list[Features]:
+        """The maps of all resolutions, finest first."""
+        maps = [self.stages[0](features)]
+        for stage in self.stages[1:]:
+            maps.append(stage(maps[-1]))
+        return maps
+
+    def forward(self, features: Features) -> torch.Tensor:
+        """One code per picture, the mean of the coarsest maps: the same wherever, and however turned."""
+        return self.layers.pooled(self.read(features)[-1])
 
 
 class EncodedGenerator(nn.Module):

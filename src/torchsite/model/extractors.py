@@ -8,7 +8,7 @@ bounds them. Any module with such an output will do; the ones here are built by 
 | identity | pictures whose pixels are the evidence (digits, glyphs) | 0 | the picture |
 | small_cnn | the paper's small CNN | 0.9 M | 8×8 |
 | resnet18 | the paper's large one, all four stages | 11.3 M | 16×16 |
-| pyramid | two CPU cores: recognises at 4×4, answers at 16×16 | 0.9 M | 16×16 |
+| pyramid | two CPU cores: recognises at 4×4, answers at 16×16 | 1.6 M | 16×16 |
 | efficientnet_lite0 | few pictures, from 64 pixels on: starts from ImageNet (`torchsite[pretrained]`) | 3.0 M | 4×4 |
 """
 
@@ -22,6 +22,7 @@ from torch import nn
 from torchsite.errors import ConfigError
 from torchsite.model.blocks import build_by_name, conv_block, halve
 from torchsite.model.efficientnet import Lite0, answers_from
+from torchsite.model.turning import Layers
 from torchsite.shapes import Features, Images, Size
 
 
@@ -65,11 +66,12 @@ class SmallCNN(nn.Module):
 class LateralSum(nn.Module):
     """From several resolutions to the highest: 1×1 convolutions to a common width, summed bottom up."""
 
-    def __init__(self, widths: Sequence[int], common: int, depth: int) -> None:
+    def __init__(self, widths: Sequence[int], common: int, depth: int, layers: Layers | None = None) -> None:
         super().__init__()
-        self.laterals = nn.ModuleList(nn.Conv2d(width, common, 1) for width in widths)
-        self.smooth = conv_block(common, common)
-        self.head = nn.Conv2d(common, depth, 1)
+        layers = layers or Layers()
+        self.laterals = nn.ModuleList(layers.conv(width, common, 1) for width in widths)
+        self.smooth = layers.block(common, common)
+        self.head = layers.conv(common, depth, 1, settle=True)
 
     def forward(self, maps: Sequence[Features]) -> Features:
         """`maps` run from high to low resolution; each sum is upsampled to its next neighbour."""
@@ -81,19 +83,28 @@ class LateralSum(nn.Module):
 
 
 class Pyramid(nn.Module):
-    """Recognises at low resolution, answers at high: convolutions down to an eighth, sums back to a half."""
+    """Recognises at low resolution, answers at high: convolutions down to an eighth, sums back to a half.
+
+    With `quarter_turns` the kernels are shared over quarter turns: turned by 90° a square picture of a
+    multiple of eight pixels gives the turned features, exactly.
+    """
 
     def __init__(
-        self, channels: int, depth: int = 16, widths: Sequence[int] = (32, 64, 128, 192), common: int = 64
+        self,
+        channels: int,
+        depth: int = 16,
+        widths: Sequence[int] = (32, 64, 192, 256),
+        common: int = 64,
+        quarter_turns: bool = False,
     ) -> None:
         super().__init__()
-        self.stem = conv_block(channels, widths[0])
-        pairs = pairwise(widths)
+        layers = Layers(quarter_turns)
+        self.stem = layers.block(channels, widths[0], lift=True)
         self.stages = nn.ModuleList(
-            nn.Sequential(halve(), conv_block(before, after), conv_block(after, after))
-            for before, after in pairs
+            nn.Sequential(layers.block(before, after, pool=True), layers.block(after, after))
+            for before, after in pairwise(widths)
         )
-        self.answer = LateralSum(widths[1:], common, depth)
+        self.answer = LateralSum(widths[1:], common, depth, layers)
 
     def forward(self, images: Images) -> Features:
         """Raw features at half the resolution."""
@@ -160,16 +171,6 @@ class ResNet18(nn.Module):
         return self.answer(maps[1 + self.first_answer :])
 
 
-EXTRACTORS: Mapping[str, Callable[..., nn.Module]] = {
-    "identity": Identity,
-    "small_cnn": SmallCNN,
-    "resnet18": ResNet18,
-    "pyramid": Pyramid,
-}
-
-
-def build_extractor(name: str, channels: int, size: Size, options: Mapping[str, Any]) -> nn.Module:
-    """An extractor by name, for pictures of one size; unknown names and options are errors."""
 class EfficientNetLite0(nn.Module):
     """EfficientNet-Lite0 from ImageNet; lateral sums bring its answer back to an eighth of the resolution.
 
@@ -195,11 +196,21 @@ class EfficientNetLite0(nn.Module):
         return self.answer(self.stages(images)[self.first :])
 
 
+EXTRACTORS: Mapping[str, Callable[..., nn.Module]] = {
+    "identity": Identity,
+    "small_cnn": SmallCNN,
+    "resnet18": ResNet18,
+    "pyramid": Pyramid,
+    "efficientnet_lite0": EfficientNetLite0,
+}
+
+
+def build_extractor(name: str, channels: int, size: Size, options: Mapping[str, Any]) -> nn.Module:
+    """An extractor by name, for pictures of one size; unknown names and options are errors."""
     options = _defaults_for(name, size) | dict(options)
     return build_by_name("feature extractor", name, EXTRACTORS, (channels,), options)
 
 
 def _defaults_for(name: str, size: Size) -> dict[str, Any]:
-    "efficientnet_lite0": EfficientNetLite0,
     """Options that depend on the size of the pictures."""
     return {"large_stem": True} if name == "resnet18" and min(size) > 64 else {}

@@ -6,6 +6,7 @@ comparison that chose the default is in docs/design/generators.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import torch
@@ -13,7 +14,16 @@ from torch import nn
 
 from torchsite.errors import ConfigError
 from torchsite.model.blocks import Upsample, build_by_name, conv_block, evaluating, halvings
-from torchsite.model.encoder import CODE, WIDTHS, EncodedGenerator, channels_last
+from torchsite.model.encoder import (
+    CODE,
+    SPATIAL_WIDTHS,
+    WIDTHS,
+    EncodedGenerator,
+    Encoder,
+    SpatialEncoder,
+    channels_last,
+)
+from torchsite.model.turning import Layers
 from torchsite.shapes import Features, Prototypes, Size
 
 
@@ -95,6 +105,52 @@ class LateralGenerator(EncodedGenerator):
             if i < len(self.enlarge):
                 drawn = self.enlarge[i](drawn)
         return self.as_prototypes(self.heads(drawn))
+
+
+class SpatialGenerator(nn.Module):
+    """Lateral sums without a flattened code: pose and place are never forgotten, only summed up.
+
+    The coarsest maps and their mean over the picture say what is seen; every resolution adds where. It can
+    share its kernels over quarter turns, so that prototypes turn with the features by construction.
+    """
+
+    def __init__(
+        self,
+        depth: int,
+        size: Size,
+        n_classes: int,
+        widths: Sequence[int] = SPATIAL_WIDTHS,
+        trunk: Sequence[int] = (64, 32, 32),
+        quarter_turns: bool = False,
+    ) -> None:
+        super().__init__()
+        if len(trunk) != len(widths):
+            raise ConfigError(f"trunk: expected one width for each of {tuple(widths)}, got {tuple(trunk)}")
+        layers = Layers(quarter_turns)
+        self.shape = (n_classes, depth)
+        self.encoder = SpatialEncoder(depth, size, widths, quarter_turns)
+        self.summary = layers.conv(widths[-1], trunk[0], 1)
+        self.laterals = nn.ModuleList(
+            layers.conv(width, drawn, 1) for width, drawn in zip(reversed(widths), trunk, strict=True)
+        )
+        self.rectify = nn.ModuleList(nn.ReLU() for _ in trunk)
+        self.blocks = nn.ModuleList(
+            layers.block(drawn, after) for drawn, after in zip(trunk, [*trunk[1:], trunk[-1]], strict=True)
+        )
+        self.enlarge = nn.ModuleList(Upsample(larger) for larger in halvings(size, len(trunk) - 1)[-2::-1])
+        self.heads = layers.conv(trunk[-1], n_classes * depth, settle=True)
+
+    def forward(self, features: Features) -> Prototypes:
+        """Raw prototypes of all classes."""
+        maps = self.encoder.read(channels_last(features))[::-1]
+        drawn = self.summary(maps[0].mean((-2, -1), keepdim=True))
+        for i, (lateral, rectify, block) in enumerate(
+            zip(self.laterals, self.rectify, self.blocks, strict=True)
+        ):
+            drawn = block(rectify(lateral(maps[i]) + drawn))
+            if i < len(self.enlarge):
+                drawn = self.enlarge[i](drawn)
+        return self.heads(drawn).unflatten(1, self.shape)
 
 
 class ShuffleGenerator(EncodedGenerator):
@@ -182,6 +238,7 @@ class DenseGenerator(EncodedGenerator):
 GENERATORS: Mapping[str, Callable[..., nn.Module]] = {
     "trunk": TrunkGenerator,
     "lateral": LateralGenerator,
+    "spatial": SpatialGenerator,
     "shuffle": ShuffleGenerator,
     "transposed": TransposedGenerator,
     "dense": DenseGenerator,
@@ -193,6 +250,25 @@ def build_generator(
 ) -> nn.Module:
     """A generator by name; unknown names and options are errors."""
     return build_by_name("generator", name, GENERATORS, (depth, size, n_classes), options)
+
+
+def build_encoder(
+    generator: str, depth: int, size: Size, options: Mapping[str, Any]
+) -> Encoder | SpatialEncoder:
+    """The encoder that a generator of this name has, by itself; unknown names and options are errors."""
+    table = {name: encoder_of(name) for name in GENERATORS}
+    return build_by_name("encoder of the generator", generator, table, (depth, size), options)  # type: ignore[return-value]
+
+
+def encoder_of(generator: str) -> type[Encoder] | type[SpatialEncoder]:
+    """Which kind of encoder the generator of this name reads with."""
+    return SpatialEncoder if generator == "spatial" else Encoder
+
+
+def encoder_options(generator: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those options of a generator that concern its encoder."""
+    known = signature(encoder_of(generator)).parameters
+    return {name: value for name, value in options.items() if name in known}
 
 
 def check_prototypes(generator: nn.Module, features: tuple[int, int, int], n_classes: int) -> None:

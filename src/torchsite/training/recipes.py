@@ -21,6 +21,7 @@ from torchsite.data import Dataset
 from torchsite.errors import ConfigError, did_you_mean
 from torchsite.model import SITE, BlackBox
 from torchsite.model.front import STATISTICS
+from torchsite.model.generators import encoder_options
 from torchsite.training.config import TrainingConfig
 from torchsite.transforms import TransformFamily
 
@@ -96,8 +97,13 @@ def build_model(settings: ModelSettings, data: Dataset, config: TrainingConfig) 
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(config.seed)
         if settings.kind == "black_box":
-            encoder = {k: v for k, v in settings.generator_options.items() if k in ("widths", "code")}
-            return BlackBox(settings.feature_extractor, len(data.classes), encoder_options=encoder, **options)
+            return BlackBox(
+                settings.feature_extractor,
+                len(data.classes),
+                encoder_of=settings.generator,
+                encoder_options=encoder_options(settings.generator, settings.generator_options),
+                **options,
+            )
         return SITE(
             settings.feature_extractor,
             settings.generator,
