@@ -5,10 +5,9 @@ result file at once, so an interrupted run continues where it stopped; a file ma
 refused, not mixed. A method that does not apply to the model is a cell with the reason, not a crash.
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,103 +19,20 @@ from torchsite.attribution import METHODS, Attribution
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, batches, load_dataset
 from torchsite.errors import ConfigError, NotApplicableError, did_you_mean
+from torchsite.experiments.cells import MODEL, Cell, Comparison
+from torchsite.experiments.fingerprints import described, fingerprint
 from torchsite.metrics import METRICS, Explainer, Measure, Poses, as_explainer, plain, strokes
-from torchsite.results import Result
 from torchsite.shapes import Heatmaps, Images, Labels
 from torchsite.transforms import TransformFamily
 
-MODEL = "model"  # the row of measures that look at the model alone
 NEEDS_MORE = ("bam", "prototype_recognition")
 
 Regions = Callable[[Images], Heatmaps]
 Watch = Callable[[str, int, int], None]
 
+__all__ = ["MODEL", "Cell", "Comparison", "Regions", "Watch", "compare"]
+
 REGIONS: Mapping[str, Regions] = {"mnist": strokes, "mnist_sample": strokes}
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One measure of one method: its values, or the reason why there are none; and what it cost."""
-
-    method: str
-    metric: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    values: Mapping[str, Any] | None = None
-    reason: str | None = None
-    seconds: float = 0.0
-    explain_seconds: float = 0.0
-    n_explained: int = 0
-
-    def figure(self, path: str) -> Any:
-        """A figure by its dotted name, such as "transformed.tau_0.score"; None if the cell has a reason."""
-        found: Any = self.values
-        for step in path.split("."):
-            found = found[step] if found is not None else None
-        return found
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The cells of a table, and the settings under which all of them were found."""
-
-    config: Mapping[str, Any]
-    seed: int
-    cells: tuple[Cell, ...] = ()
-    seconds: float = 0.0
-
-    @property
-    def methods(self) -> list[str]:
-        """The rows, in order, the model itself first."""
-        names = dict.fromkeys(cell.method for cell in self.cells)
-        return sorted(names, key=lambda name: name != MODEL)
-
-    @property
-    def metrics(self) -> list[str]:
-        """The measures, in order."""
-        return list(dict.fromkeys(cell.metric for cell in self.cells))
-
-    def cell(self, method: str, metric: str) -> Cell | None:
-        """The cell of a method and a measure, if there is one."""
-        found = [cell for cell in self.cells if (cell.method, cell.metric) == (method, metric)]
-        return found[0] if found else None
-
-    def cost(self, method: str) -> float | None:
-        """Milliseconds per explained image, over all cells of the method."""
-        cells = [cell for cell in self.cells if cell.method == method]
-        n = sum(cell.n_explained for cell in cells)
-        return 1000 * sum(cell.explain_seconds for cell in cells) / n if n else None
-
-    def with_cell(self, cell: Cell) -> "Comparison":
-        """The comparison with one cell more, or another in its place."""
-        others = [c for c in self.cells if (c.method, c.metric) != (cell.method, cell.metric)]
-        return replace(self, cells=(*others, cell), seconds=self.seconds + cell.seconds)
-
-    def only(self, keys: Sequence[tuple[str, str]]) -> "Comparison":
-        """The cells of these methods and measures, in this order."""
-        found = [self.cell(method, metric) for method, metric in keys]
-        return replace(self, cells=tuple(cell for cell in found if cell is not None))
-
-    def to_result(self) -> Result:
-        """As a result, ready to be saved."""
-        values = {"cells": [asdict(cell) for cell in self.cells]}
-        return Result("comparison", values, self.config, self.seed, self.seconds)
-
-    @classmethod
-    def from_result(cls, result: Result) -> "Comparison":
-        """Back from a result."""
-        if result.name != "comparison":
-            raise ConfigError(f"expected the result of a comparison, got that of {result.name!r}")
-        cells = tuple(Cell(**cell) for cell in result.values["cells"])
-        return cls(result.config, result.seed, cells, result.seconds)
-
-    def save(self, path: Path | str) -> Path:
-        """Write the result file."""
-        return self.to_result().save(path)
-
-    @classmethod
-    def load(cls, path: Path | str) -> "Comparison":
-        """Read a result file."""
-        return cls.from_result(Result.load(path))
 
 
 def compare(
@@ -157,7 +73,7 @@ def compare(
     done = {(c.method, c.metric): c for c in comparison.cells if c.values is not None}
     table = _Table(model, dataset, poses, batch_size, regions or REGIONS.get(dataset.name), watch, len(keys))
     for number, (method, metric) in enumerate(keys):
-        settings = _described(options.get(metric, {})) | _described((method_options or {}).get(method, {}))
+        settings = described(options.get(metric, {})) | described((method_options or {}).get(method, {}))
         if (method, metric) in done and done[method, metric].options == settings:
             continue
         cell = table.cell(number, method, metric, rows.get(method), options.get(metric, {}))
@@ -290,40 +206,15 @@ def _config(model: nn.Module, dataset: Dataset, poses: Poses, batch_size: int) -
     """Everything that a cell depends on, as plain data."""
     return {
         "model": type(model).__name__,
-        "weights": _fingerprint(*model.state_dict().values()),
+        "weights": fingerprint(*model.state_dict().values()),
         "data": dataset.title,
-        "pictures": _fingerprint(dataset.images, dataset.labels),
+        "pictures": fingerprint(dataset.images, dataset.labels),
         "n_images": len(dataset),
         "classes": list(dataset.classes),
         "family": to_mapping(poses.family),
         "n_transforms": poses.n,
         "batch_size": batch_size,
     }
-
-
-def _fingerprint(*tensors: Tensor) -> str:
-    digest = hashlib.sha256()
-    for tensor in tensors:
-        digest.update(repr((tensor.dtype, tuple(tensor.shape))).encode())
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()[:16]
-
-
-def _described(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as plain data: models by their weights, all else that JSON lacks by its text."""
-    return {name: _describe(value) for name, value in options.items()}
-
-
-def _describe(value: Any) -> Any:
-    if isinstance(value, nn.Module):
-        return {"model": type(value).__name__, "weights": _fingerprint(*value.state_dict().values())}
-    if isinstance(value, list | tuple):
-        return [_describe(item) for item in value]
-    return (
-        value
-        if isinstance(value, str | int | float | bool | None)
-        else getattr(value, "__name__", str(value))
-    )
 
 
 def _previous(out: Path | str | None, config: dict[str, Any], seed: int, resume: bool) -> Comparison:

@@ -1,7 +1,8 @@
 """All figures of one trained model on one data set: accuracy, consistency with its floor, completeness.
 
 Command:  torchsite evaluate MODEL --data mnist
-Cost:     10,000 MNIST pictures with two transforms each: about a minute on two cores.
+Cost:     10,000 MNIST pictures with two transforms each: about a minute on two cores; all measures share the
+          passes of a batch, one for the pictures as they are and one for each pose.
 """
 
 import time
@@ -12,6 +13,7 @@ import torch
 
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, batches
+from torchsite.experiments.sharing import Remembering, remembering
 from torchsite.metrics import METRICS, Poses, plain, strokes
 from torchsite.model import SITE, BlackBox
 from torchsite.results import Result
@@ -40,14 +42,16 @@ def evaluate(
     started = time.monotonic()
     poses = poses or Poses(model.config.family, n=2)
     data = data if limit is None else data[:limit]
-    metrics = _metrics(model, poses, judge)
+    shared = remembering(model.eval())
+    metrics = _metrics(model, shared, poses, judge)
     for number, (images, labels) in enumerate(batches(data, batch_size)):
         with torch.no_grad():
-            classes = model.eval()(images).argmax(1)
+            classes = shared(images).argmax(1)
         indices = number * batch_size + torch.arange(len(images))
         regions = strokes(images) if "pointing_game" in metrics else None
         for metric in metrics.values():
             metric.update(images, labels, classes, indices, regions)
+        shared.forget()
         if watch is not None:
             watch("measuring", int(indices[-1]) + 1, len(data))
     values = {key: plain(metric.compute()) for key, metric in metrics.items()}
@@ -61,17 +65,20 @@ def evaluate(
     return Result(name, values, config, poses.seed, time.monotonic() - started)
 
 
-def _metrics(model: SITE | BlackBox, poses: Poses, judge: BlackBox | None) -> dict[str, Any]:
+def _metrics(
+    model: SITE | BlackBox, shared: Remembering, poses: Poses, judge: BlackBox | None
+) -> dict[str, Any]:
     """The measures that apply to this model; strokes are the region where pixels are the features."""
-    names = list(OF_ANY_MODEL)
-    names += OF_SITE if isinstance(model, SITE) else ()
-    names += ["pointing_game"] if isinstance(model, SITE) and _pixels_are_features(model) else []
+    pixels = isinstance(model, SITE) and pixels_are_features(model)
+    names = [*OF_ANY_MODEL, *(OF_SITE if isinstance(model, SITE) else ())]
+    names += ["pointing_game"] if pixels and model.config.image_shape[0] == 1 else []
     options: dict[str, Any] = {"poses": poses, "n_classes": model.config.n_classes}
-    metrics: dict[str, Any] = {name: METRICS[name](model, model, **options) for name in names}
-    if judge is not None and isinstance(model, SITE):
-        metrics["prototype_recognition"] = METRICS["prototype_recognition"](model, judge=judge, **options)
+    metrics: dict[str, Any] = {name: METRICS[name](shared, shared, **options) for name in names}
+    if judge is not None and pixels:
+        metrics["prototype_recognition"] = METRICS["prototype_recognition"](shared, judge=judge, **options)
     return metrics
 
 
-def _pixels_are_features(model: SITE) -> bool:
-    return model.config.feature_extractor == "identity" and model.config.image_shape[0] == 1
+def pixels_are_features(model: SITE | BlackBox) -> bool:
+    """Whether prototypes and heatmaps are drawn on the pixels themselves."""
+    return model.config.feature_extractor == "identity"
