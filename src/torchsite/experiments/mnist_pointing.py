@@ -23,6 +23,7 @@ from torch import nn
 from torchsite.attribution import METHODS
 from torchsite.data import Dataset, load_dataset
 from torchsite.experiments.comparison import MODEL, Comparison, Watch, compare
+from torchsite.experiments.methods import options_of
 from torchsite.model import load
 from torchsite.results import Result
 
@@ -45,14 +46,14 @@ N_POST_HOC = 5000
 N_CONSISTENCY = 2000
 ON_ALL = ("self_explanation", "random")
 
-# Methods that ask the model many times for each picture: how many pictures they get, and which options.
-SLOW: Mapping[str, tuple[int, Mapping[str, Any]]] = {
-    "extremal_perturbation": (20, {"n_steps": 100}),
-    "rise": (50, {"n_masks": 256}),
-    "score_cam": (100, {}),
-    "occlusion": (100, {}),
-    "smooth_grad": (200, {"n_samples": 16}),
-    "integrated_gradients": (200, {"n_steps": 16}),
+# How many pictures the methods get that ask the model many times for each.
+SLOW: Mapping[str, int] = {
+    "extremal_perturbation": 20,
+    "rise": 50,
+    "score_cam": 100,
+    "occlusion": 100,
+    "smooth_grad": 200,
+    "integrated_gradients": 200,
 }
 
 
@@ -129,7 +130,7 @@ def to_markdown(result: Result) -> str:
 def _by_limit(names: Sequence[str], n: int) -> dict[int, list[str]]:
     groups: dict[int, list[str]] = {}
     for name in names:
-        limit = SLOW[name][0] if name in SLOW else n if name in ON_ALL else N_POST_HOC
+        limit = SLOW.get(name, n if name in ON_ALL else N_POST_HOC)
         groups.setdefault(min(limit, n), []).append(name)
     return groups
 
@@ -144,9 +145,9 @@ def _compared(
 ) -> Comparison:
     if metrics == ["self_consistency"]:
         limit = min(limit, N_CONSISTENCY)
-    slow = {name: SLOW[name][1] for name in methods if name in SLOW}
+    how = {name: options_of(name, model) for name in methods}
     return compare(
-        model, data=dataset, methods=methods, metrics=metrics, limit=limit, method_options=slow, **options
+        model, data=dataset, methods=methods, metrics=metrics, limit=limit, method_options=how, **options
     )
 
 
@@ -154,6 +155,7 @@ def _line(game: Comparison, consistencies: Comparison, kind: str, method: str) -
     """One explainer on one classifier, or the reason why it does not apply."""
     line: dict[str, Any] = {"model": kind, "method": method, "n_images": game.config["n_images"]}
     pointing = game.cell(method, "pointing_game")
+    line["options"] = dict(pointing.options) if pointing is not None else {}
     consistency = consistencies.cell(method, "self_consistency")
     for cell in (pointing, consistency):
         if cell is not None and cell.reason is not None:

@@ -4,11 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from torchsite.data import load_dataset
-from torchsite.experiments import accuracy, mnist_pointing, variants
-from torchsite.experiments.runs import QUICK, trained
+from torchsite.experiments import (
+    accuracy,
+    baselines_table,
+    consistency,
+    examples,
+    explanations,
+    failures,
+    mask_k,
+    method_sheet,
+    mnist_pointing,
+    variants,
+)
+from torchsite.experiments.pairs import pair_beside
 from torchsite.results import Result
 
 
@@ -28,15 +38,28 @@ class Experiment:
 
 
 def pointing(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
-    """The pointing game on the models of the MNIST experiment, which stand in the folder beside this one."""
-    models = folder.with_name("mnist-quick" if quick else "mnist")
-    changes = dict(QUICK) if quick else {}
-    site = trained("mnist", models / "site", changes, progress=progress)
-    black_box = trained(
-        "mnist", models / "black_box", changes | {"model.kind": "black_box"}, progress=progress
-    )
-    data = load_dataset("mnist_sample" if quick else "mnist", "test")
-    return mnist_pointing.run(site, black_box, data, quick=quick, out=folder)
+    """The pointing game on the models of the MNIST experiment."""
+    pair = pair_beside("mnist", folder, quick=quick, progress=progress)
+    return mnist_pointing.run(pair.site, pair.black_box, pair.test, quick=quick, out=folder)
+
+
+# The paper's tables and figures that look at the two models of one recipe, and what they show.
+OF_PAIRS: Mapping[str, tuple[str, Any]] = {
+    "consistency": ("self-consistency of all methods (Table 1)", consistency.run),
+    "explanations": ("explanations of three pictures in two poses (Figure 3)", explanations.run),
+    "sheet": ("all explanations of one picture in two poses (Figure 4)", method_sheet.run),
+    "mask_k": ("accuracy and log-odds with pixels masked, all methods (Figure 5)", mask_k.run),
+    "examples": ("explanations of every class in two poses (appendix)", examples.run),
+    "failures": ("the reasons for confident mistakes (appendix)", failures.run),
+}
+
+
+def of_pairs(recipe: str, title: str) -> dict[str, Experiment]:
+    """The experiments on the models of one recipe: `cifar10_consistency` and so on."""
+    return {
+        f"{recipe}_{name}": Experiment(f"{title}: {shows}", partial(run, recipe))
+        for name, (shows, run) in OF_PAIRS.items()
+    }
 
 
 EXPERIMENTS: Mapping[str, Experiment] = {
@@ -44,6 +67,12 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "fashion_mnist": Experiment(
         "SITE and the black box on Fashion-MNIST", partial(accuracy.run, "fashion_mnist")
     ),
+    "cifar10": Experiment("SITE and the black box on CIFAR-10", partial(accuracy.run, "cifar10")),
+    "baselines": Experiment(
+        "classical models beside SITE on MNIST and CIFAR-10 (Table 2)", baselines_table.run
+    ),
+    **of_pairs("cifar10", "CIFAR-10"),
+    **of_pairs("mnist", "MNIST"),
     "targets": Experiment("mean, nearest and sampled targets on MNIST", partial(variants.run, "targets")),
     "targets_fashion": Experiment("the same on Fashion-MNIST", partial(variants.run, "targets_fashion")),
     "generators": Experiment("four forms of the generator on MNIST", partial(variants.run, "generators")),

@@ -22,7 +22,7 @@ def trained(
     progress: bool = False,
 ) -> SITE | BlackBox:
     """The model that a recipe gives; a finished run in `folder` is loaded, an interrupted one goes on."""
-    if (folder / "model" / "config.json").is_file() and (folder / "result.json").is_file():
+    if finished(folder):
         found = load(folder / "model")
         assert isinstance(found, SITE | BlackBox)
         return found
@@ -32,3 +32,8 @@ def trained(
     return fit(
         model, train, chosen.training, validation=test, folder=folder, resume=True, progress=progress
     ).model
+
+
+def finished(folder: Path) -> bool:
+    """Whether a run in this folder came to its end."""
+    return (folder / "model" / "config.json").is_file() and (folder / "result.json").is_file()

@@ -1,0 +1,106 @@
+"""Which post-hoc methods stand in the tables, with which options, and one measure of all of them.
+
+Every method on every model is a step of its own, a file that is taken as it is when the run goes on. Methods
+that ask the model many times for a picture get fewer pictures, the first ones; tables state how many.
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from torchsite.attribution import METHODS
+from torchsite.experiments.cells import Cell
+from torchsite.experiments.comparison import compare
+from torchsite.experiments.evaluation import pixels_are_features
+from torchsite.experiments.pairs import Pair
+from torchsite.model import SITE, BlackBox
+
+log = logging.getLogger(__name__)
+
+# Options of the methods that ask the model many times for each picture.
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "extremal_perturbation": {"n_steps": 100},
+    "rise": {"n_masks": 256},
+    "smooth_grad": {"n_samples": 16},
+    "integrated_gradients": {"n_steps": 16},
+}
+
+# Where the features are the pixels, the last layer that all passes through is the picture, and these two
+# would give the picture back; a hidden layer is the nearest thing to what they are meant for.
+READ_HIDDEN = ("grad_cam", "score_cam")
+
+
+def options_of(method: str, model: nn.Module) -> dict[str, Any]:
+    """The options with which a method stands in the tables of this model."""
+    options = dict(OPTIONS.get(method, {}))
+    if method in READ_HIDDEN and isinstance(model, SITE) and pixels_are_features(model):
+        options["layer"] = last_encoder_block(model)
+    return options
+
+
+def last_encoder_block(model: SITE) -> str:
+    """The last convolutions of the generator's encoder, before its last halving."""
+    blocks = [
+        name
+        for name, module in model.named_modules()
+        if name.startswith("generator.encoder.layers.") and isinstance(module, nn.Sequential)
+    ]
+    return blocks[-1]
+
+
+def applies(method: str, model: SITE | BlackBox) -> bool:
+    """Whether a table has a row for this method on this model: a black box does not explain itself."""
+    return method != "self_explanation" or isinstance(model, SITE)
+
+
+def measured(
+    pair: Pair,
+    metric: str,
+    folder: Path,
+    *,
+    n_pictures: Mapping[str, int],
+    n_transforms: int,
+    methods: Sequence[str] | None = None,
+    batch_size: int = 64,
+    seed: int = 0,
+) -> Iterator[tuple[str, int, Cell]]:
+    """One measure of every method on both models: the model's kind, how many pictures, the cell."""
+    for kind, model in pair:
+        for method in METHODS if methods is None else methods:
+            if not applies(method, model):
+                continue
+            started = time.monotonic()
+            limit = min(n_pictures.get(method, len(pair.test)), len(pair.test))
+            comparison = compare(
+                model,
+                data=pair.test,
+                methods=[method],
+                metrics=[metric],
+                family=model.config.family,
+                n_transforms=n_transforms,
+                seed=seed,
+                limit=limit,
+                batch_size=batch_size,
+                method_options={method: options_of(method, model)},
+                out=folder / "steps" / f"{kind}-{method}.json",
+            )
+            log.info("%s of %s on %s: %.0f s", metric, method, kind, time.monotonic() - started)
+            yield kind, limit, comparison.cells[0]
+
+
+def line_of(kind: str, n_images: int, cell: Cell) -> dict[str, Any]:
+    """What every line of a table begins with: who explains what, on how many pictures, at what cost."""
+    line: dict[str, Any] = {
+        "model": kind,
+        "method": cell.method,
+        "n_images": n_images,
+        "options": dict(cell.options),
+    }
+    if cell.reason is not None:
+        return line | {"reason": cell.reason}
+    cost = 1000 * cell.explain_seconds / cell.n_explained if cell.n_explained else None
+    return line | {"ms_per_image": cost, "seconds": cell.seconds}
