@@ -146,7 +146,9 @@ def test_only_one_module_may_name_pickle():
 
 def test_torch_load_is_restricted_where_it_is_used():
     text = dict(MODULES)["model.efficientnet"]
-    calls = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call) and "load" in ast.unparse(n.func)]
+    calls = [
+        n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call) and "load" in ast.unparse(n.func)
+    ]
     restricted = [c for c in calls if ast.unparse(c.func) == "torch.load"]
     assert len(restricted) == 1
     assert "weights_only=True" in ast.unparse(restricted[0])

@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -44,6 +44,11 @@ class Listing:
 
 def load_pictures(listing: Listing, request: Request) -> Dataset:
     """The listed pictures at the working size, decoded the first time and memory-mapped ever after."""
+    return read_pictures(listing, request)[0]
+
+
+def read_pictures(listing: Listing, request: Request) -> tuple[Dataset, Listing]:
+    """The pictures and the list of their files, row by row: without those that cannot be read."""
     size = request.picture_size
     folder = cache_directory() / "pictures" / f"{listing.name}-{size}-{_key(listing, size)}"
     existed = folder.is_dir()
@@ -63,7 +68,9 @@ def load_pictures(listing: Listing, request: Request) -> Dataset:
     labels = torch.tensor(listing.labels)[kept]
     _check_classes(listing, labels)
     skipped = len(listing.files) - len(kept)
-    return Dataset(torch.from_numpy(pixels), labels, listing.classes, listing.name, request.split, skipped)
+    data = Dataset(torch.from_numpy(pixels), labels, listing.classes, listing.name, request.split, skipped)
+    files = tuple(listing.files[row] for row in kept)
+    return data, replace(listing, files=files, labels=tuple(labels.tolist()))
 
 
 def _key(listing: Listing, size: int) -> str:

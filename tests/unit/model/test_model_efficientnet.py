@@ -109,6 +109,8 @@ def test_a_model_starts_from_imagenet_and_comes_back_without_the_extra(tmp_path,
 
 @needs_weights
 def test_the_black_box_has_the_same_front():
-    box = BlackBox("efficientnet_lite0", 3, image_shape=(3, 64, 64), encoder_options={"widths": [4, 8], "code": 4})
+    box = BlackBox(
+        "efficientnet_lite0", 3, image_shape=(3, 64, 64), encoder_options={"widths": [4, 8], "code": 4}
+    )
     assert box.config.std == efficientnet.STD
     assert box.eval()(torch.rand(2, 3, 64, 64)).shape == (2, 3)
