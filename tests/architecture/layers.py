@@ -13,7 +13,8 @@ LAYERS = [
     {"training", "baselines"},
     {"experiments"},
     {"report"},
-    {"cli", "web"},
+    {"web"},
+    {"cli"},
 ]
 # Attribution explains any network: it knows nothing of SITE.
 FORBIDDEN = {("attribution", "model")}

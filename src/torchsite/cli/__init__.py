@@ -1,17 +1,23 @@
-"""The command line: `torchsite train | explain | evaluate | compare | reproduce | data | models | demo`."""
+"""The command line: `torchsite train`, `explain`, `evaluate`, `report`, `compare`, `reproduce`, `serve` …
+
+Exit codes: 0 when all went well, 1 for an error with a message that says what to do, 2 for a command line
+that cannot be understood, 130 when interrupted.
+"""
 
 import sys
 from typing import NoReturn
 
 import typer
 
-from torchsite.cli import compare, demo, explain, inspect, measure, train
+from torchsite.cli import compare, demo, explain, inspect, measure, serve, train
 from torchsite.cli.terminal import terminal
 from torchsite.errors import TorchsiteError
 
 app = typer.Typer(
     name="torchsite",
     help="Image classifiers that explain themselves, with explanations that move with the picture.",
+    epilog="Exit codes: 0 all went well; 1 an error, with the reason; 2 the command line cannot be "
+    "understood; 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -20,17 +26,19 @@ app.command()(demo.demo)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command()(explain.explain)
 app.command()(measure.evaluate)
+app.command()(measure.report)
 app.command()(compare.compare)
 app.command()(measure.reproduce)
+app.command()(serve.serve)
 app.command()(inspect.data)
 app.command()(inspect.models)
 
 
 def main() -> NoReturn:
-    """Run a command; errors raised on purpose end with one clear line and exit code 1."""
+    """Run a command; errors raised on purpose, and those of files, end with a clear line and exit code 1."""
     try:
         app()
-    except TorchsiteError as error:
+    except (TorchsiteError, OSError) as error:
         terminal(stderr=True).print(f"error: {error}", style="bold red")
         sys.exit(1)
     sys.exit(0)

@@ -26,10 +26,15 @@ def decode(path: Path, size: int) -> np.ndarray:
     try:
         with Image.open(path) as file:
             _check_pixels(file)
-            file.draft(None, (2 * size, 2 * size))  # lets a JPEG decode at a fraction of its size
-            square = ImageOps.fit(_on_white(_upright(file)), (size, size), Image.Resampling.BICUBIC)
+            return fitted(file, size)
     except Exception as error:  # damaged files make Pillow fail in many ways
         raise _unreadable(path, error) from error
+
+
+def fitted(file: Image.Image, size: int) -> np.ndarray:
+    """An opened picture, decoded to uint8 of 3 × size × size."""
+    file.draft(None, (2 * size, 2 * size))  # lets a JPEG decode at a fraction of its size
+    square = ImageOps.fit(_on_white(_upright(file)), (size, size), Image.Resampling.BICUBIC)
     return np.asarray(square).transpose(2, 0, 1)
 
 

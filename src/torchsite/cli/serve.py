@@ -1,0 +1,65 @@
+"""`torchsite serve`: a page in the browser where the explanation follows the hand."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from torchsite.cli.terminal import terminal
+from torchsite.data import load_dataset
+from torchsite.errors import ConfigError
+
+LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+def serve(
+    model: Annotated[
+        list[Path] | None, typer.Option(help="Folder of a model of yours; may be repeated.", exists=True)
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="Data set or folder whose test pictures are the samples; may be repeated."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen at; only this machine unless told.")] = LOCAL[
+        0
+    ],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes any free one.")] = 8000,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of one pass of a network.")] = None,
+) -> None:
+    """Show all shipped models, and yours, on a page; the same as JSON under /api.
+
+    torchsite serve
+
+    torchsite serve --model runs/digits/model --data cifar10 --port 9000
+    """
+    try:
+        from torchsite.web import Settings, create_app
+        from torchsite.web import serve as run
+        from torchsite.web.library import Library
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"the page needs {error.name}, which is not installed: pip install 'torchsite[web]'"
+        ) from error
+    console = terminal()
+    set_threads(threads)
+    samples = [load_dataset(name, "test") for name in data or []]
+    library = Library.open(model or [], samples)
+
+    def ready(address: str) -> None:
+        console.print(f"models:   {', '.join(library.models)}")
+        if host not in LOCAL:
+            console.print(f"note:     whoever can reach {host} can use this server")
+        console.print(f"page:     {address}\nend with: Ctrl+C")
+
+    try:
+        run(create_app(library, Settings()), host, port, ready=ready)
+    except KeyboardInterrupt:
+        console.print("ended")
+
+
+def set_threads(n: int | None) -> None:
+    """How many threads torch takes; as it is if not said."""
+    if n is not None:
+        import torch
+
+        torch.set_num_threads(n)

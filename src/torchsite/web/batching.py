@@ -1,0 +1,130 @@
+"""Dynamic batching: while the network works on one batch, the requests that arrive make up the next.
+
+A lane is one thread with one bounded queue. Nobody waits for a batch to fill: an idle lane starts at once, a
+busy one takes all that has gathered. A full queue is an error at once, with a hint when to come again.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from torchsite.web.engine import Answerer, Finding, Job
+from torchsite.web.problems import ProblemError
+from torchsite.web.telemetry import Telemetry
+
+
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """The jobs of one request, and where its answer is awaited."""
+
+    jobs: Sequence[Job]
+    answer: "asyncio.Future[list[Finding]]"
+
+
+class Lane:
+    """A queue and the thread that empties it."""
+
+    def __init__(
+        self,
+        name: str,
+        work: Answerer,
+        telemetry: Telemetry,
+        *,
+        max_queue: int,
+        max_batch: int,
+        retry_after: int,
+        timeout: float,
+    ) -> None:
+        self.name = name
+        self._work, self._telemetry = work, telemetry
+        self._max_batch, self._retry_after, self._timeout = max_batch, retry_after, timeout
+        self._queue: asyncio.Queue[Waiting] = asyncio.Queue(max_queue)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"lane-{name}")
+        self._runner: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to answer."""
+        self._runner = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Finish the batch at hand, refuse the rest, end the thread."""
+        if self._runner is not None:
+            runner, self._runner = self._runner, None
+            runner.cancel()
+            await asyncio.gather(runner, return_exceptions=True)
+        while not self._queue.empty():
+            _fail(self._queue.get_nowait(), self._busy("the server is shutting down"))
+        await asyncio.to_thread(self._pool.shutdown, wait=True)
+
+    async def submit(self, jobs: Sequence[Job]) -> list[Finding]:
+        """The findings of one request, or a `ProblemError` with 503."""
+        if self._runner is None:
+            raise self._busy("the server is shutting down")
+        waiting = Waiting(jobs, asyncio.get_running_loop().create_future())
+        try:
+            self._queue.put_nowait(waiting)
+        except asyncio.QueueFull:
+            self._telemetry.refused.labels(self.name).inc()
+            raise self._busy("too many requests are waiting") from None
+        self._telemetry.waiting.labels(self.name).set(self._queue.qsize())
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await waiting.answer
+        except TimeoutError:
+            raise self._busy(f"no answer within {self._timeout:g} seconds") from None
+
+    async def _run(self) -> None:
+        while True:
+            batch = self._gathered(await self._queue.get())
+            self._telemetry.waiting.labels(self.name).set(self._queue.qsize())
+            if batch:
+                try:
+                    await self._answer(batch)
+                except asyncio.CancelledError:
+                    for waiting in batch:
+                        _fail(waiting, self._busy("the server is shutting down"))
+                    raise
+
+    def _gathered(self, first: Waiting) -> list[Waiting]:
+        """What waits, up to the size of a batch; requests that gave up are left out."""
+        batch, size = [first], len(first.jobs)
+        while size < self._max_batch and not self._queue.empty():
+            batch.append(self._queue.get_nowait())
+            size += len(batch[-1].jobs)
+        return [waiting for waiting in batch if not waiting.answer.done()]
+
+    async def _answer(self, batch: list[Waiting]) -> None:
+        """One batch; if it fails, each request alone, so that none fails for another's sake."""
+        try:
+            findings = await self._in_thread([job for waiting in batch for job in waiting.jobs])
+        except Exception as error:  # whatever it is, it belongs to the request that caused it
+            if len(batch) == 1:
+                _fail(batch[0], error)
+                return
+            for waiting in batch:
+                await self._answer([waiting])
+            return
+        for waiting in batch:
+            mine, findings = findings[: len(waiting.jobs)], findings[len(waiting.jobs) :]
+            if not waiting.answer.done():
+                waiting.answer.set_result(mine)
+
+    async def _in_thread(self, jobs: list[Job]) -> list[Finding]:
+        self._telemetry.batch_size.labels(self.name).observe(len(jobs))
+        with self._telemetry.work_seconds.labels(self.name).time():
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._pool, self._in_batches, jobs)
+
+    def _in_batches(self, jobs: list[Job]) -> list[Finding]:
+        parts = [jobs[i : i + self._max_batch] for i in range(0, len(jobs), self._max_batch)]
+        return [finding for part in parts for finding in self._work(part)]
+
+    def _busy(self, reason: str) -> ProblemError:
+        hint = f"{reason}: try again in {self._retry_after} s"
+        return ProblemError(503, "busy", hint, {"Retry-After": str(self._retry_after)})
+
+
+def _fail(waiting: Waiting, error: Exception) -> None:
+    if not waiting.answer.done():
+        waiting.answer.set_exception(error)

@@ -1,0 +1,191 @@
+"""Questions answered in batches: every picture stands in the batch twice, as x and as T x.
+
+    I(T x) and T(I x) come from one pass through the network, so that one step of a drag is one request.
+    raw   = cos(m ⊙ T(I x), m ⊙ I(T x))
+    floor = mean over samples x′ ≠ x of cos(m ⊙ T(I x′), m ⊙ I(T x))
+
+m is 1 where T shows the picture. The definitions are those of `torchsite.metrics`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from torchsite.errors import NotApplicableError
+from torchsite.metrics.grouping import calibrated
+from torchsite.metrics.similarity import masked_cosine, masked_pearson
+from torchsite.model import SITE, Explanation
+from torchsite.shapes import Heatmaps, Images, Labels, Logits
+from torchsite.transforms.affine import AffineTransform
+from torchsite.web.library import OWN, Library, Served
+
+Explainer = tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One question: a picture, a transform, and what is asked of the two."""
+
+    model: str
+    picture: Tensor
+    transform: AffineTransform
+    explainers: tuple[Explainer, ...]
+    label: int | None = None
+    against: int | None = None
+    top: int = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """Self-consistency of one explainer on one picture; None where the transform leaves nothing to see."""
+
+    raw: float | None
+    floor: float | None
+    calibrated: float | None
+    centred: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """I(T x), T(I x), and how alike they are."""
+
+    renewed: Tensor
+    carried: Tensor
+    figures: Figures
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """All that was found for one job; rows 0 and 1 of logits and explanation are x and T x."""
+
+    job: Job
+    images: Images
+    logits: Logits
+    label: int
+    explanation: Explanation | None
+    pairs: dict[Explainer, Pair]
+    skipped: dict[Explainer, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """The pictures of all jobs of one model, those of x first, and what the model answers."""
+
+    images: Images
+    logits: Logits
+    explanation: Explanation | None
+
+
+def answer(library: Library, jobs: Sequence[Job]) -> list[Finding]:
+    """What was asked, in the order of the jobs; jobs of one model share its passes."""
+    found: dict[int, Finding] = {}
+    for name in dict.fromkeys(job.model for job in jobs):
+        places = [i for i, job in enumerate(jobs) if job.model == name]
+        answers = _of_one_model(library, library[name], [jobs[i] for i in places])
+        found |= dict(zip(places, answers, strict=True))
+    return [found[i] for i in range(len(jobs))]
+
+
+def _of_one_model(library: Library, served: Served, jobs: list[Job]) -> list[Finding]:
+    n = len(jobs)
+    transform = AffineTransform(torch.cat([job.transform.matrix for job in jobs]))
+    still = torch.stack([job.picture for job in jobs])
+    whole = _pass(served, torch.cat([still, transform(still)]))
+    predicted = whole.logits[:n].argmax(1)
+    labels = torch.tensor(
+        [int(p) if job.label is None else job.label for job, p in zip(jobs, predicted, strict=True)]
+    )
+    pairs: list[dict[Explainer, Pair]] = [{} for _ in jobs]
+    skipped: list[dict[Explainer, str]] = [{} for _ in jobs]
+    for explainer in dict.fromkeys(e for job in jobs for e in job.explainers):
+        rows = torch.tensor([i for i, job in enumerate(jobs) if explainer in job.explainers])
+        try:
+            maps = _maps(library, served, explainer, whole, labels, rows)
+        except NotApplicableError as error:
+            for i in rows.tolist():
+                skipped[i][explainer] = str(error)
+            continue
+        owner = library[explainer[1]]
+        for i, pair in zip(
+            rows.tolist(), _pairs(owner, explainer[0], maps, still[rows], transform[rows]), strict=True
+        ):
+            pairs[i][explainer] = pair
+    return [
+        Finding(
+            job,
+            whole.images[[i, n + i]],
+            whole.logits[[i, n + i]],
+            int(labels[i]),
+            _rows(whole.explanation, [i, n + i]),
+            pairs[i],
+            skipped[i],
+        )
+        for i, job in enumerate(jobs)
+    ]
+
+
+def _pass(served: Served, images: Images) -> Pass:
+    if isinstance(served.model, SITE):
+        explanation = served.model.explain(images)
+        return Pass(images, explanation.logits, explanation)
+    with torch.no_grad():
+        return Pass(images, served.model(images), None)
+
+
+def _maps(
+    library: Library, asked: Served, explainer: Explainer, whole: Pass, labels: Labels, rows: Tensor
+) -> Heatmaps:
+    """The maps of x and of T x of some jobs, x first; a model's own come from the pass that is there."""
+    method, name = explainer
+    both = torch.cat([rows, rows + len(labels)])
+    classes = labels[rows].repeat(2)
+    if method == OWN and name == asked.name and whole.explanation is not None:
+        own = _rows(whole.explanation, both.tolist())
+        assert own is not None
+        return own.heatmaps(classes=classes)
+    return library[name].explainer(method)(whole.images[both], classes)
+
+
+def _pairs(
+    served: Served, method: str, maps: Heatmaps, still: Images, transform: AffineTransform
+) -> list[Pair]:
+    """Carry I(x), and the explanations of other pictures for the floor, and compare with I(T x)."""
+    untouched, renewed = maps.chunk(2)
+    others, explained = served.partners(method)
+    stack = torch.cat([untouched[:, None], explained.expand(len(still), *explained.shape)], dim=1)
+    carried = transform(stack)
+    masks = transform.mask((maps.shape[-2], maps.shape[-1]))
+    raw = masked_cosine(carried[:, 0], renewed, masks)
+    centred = masked_pearson(carried[:, 0], renewed, masks)
+    differ = (still[:, None] != others).flatten(2).any(2)
+    alike = torch.stack([masked_cosine(other, renewed, masks) for other in carried[:, 1:].unbind(1)], dim=1)
+    floor = (alike * differ).sum(1) / differ.sum(1).clamp_min(1)
+    seen = masks.flatten(1).any(1)
+    figures = torch.stack([raw, floor, calibrated(raw, floor), centred], dim=1)
+    return [
+        Pair(
+            renewed[i],
+            carried[i, 0],
+            Figures(*figures[i].tolist()) if seen[i] else Figures(None, None, None, None),
+        )
+        for i in range(len(still))
+    ]
+
+
+def _rows(explanation: Explanation | None, rows: list[int]) -> Explanation | None:
+    """The part of an explanation that belongs to some pictures."""
+    if explanation is None:
+        return None
+    return Explanation(
+        explanation.images[rows],
+        explanation.features[rows],
+        explanation.prototypes[rows],
+        explanation.evidence[rows],
+        explanation.product_scale,
+        explanation.classes,
+    )
+
+
+Answerer = Callable[[Sequence[Job]], list[Finding]]

@@ -1,0 +1,169 @@
+"""The models that are served, what can be asked of each, and the pictures to begin with."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from torchsite.attribution import METHODS, Attribution
+from torchsite.data import Dataset
+from torchsite.errors import ConfigError, NotApplicableError, did_you_mean
+from torchsite.model import SITE, BlackBox, load, shipped_models
+from torchsite.model.config import ModelConfig
+from torchsite.web.problems import ProblemError
+from torchsite.web.samples import Samples, samples_for
+from torchsite.web.schemas import MethodOut, ModelOut
+from torchsite.web.settings import SLOW_METHODS
+
+OWN = "self_explanation"
+N_PARTNERS = {
+    True: 8,
+    False: 2,
+}  # pictures that the floor is a mean over: with a live method, with a slow one
+
+
+@dataclass(eq=False)
+class Served:
+    """One model; explainers are made when first asked for, and so are the explanations of its samples."""
+
+    name: str
+    model: SITE | BlackBox
+    samples: Samples
+    _explainers: dict[str, Attribution] = field(default_factory=dict)
+    _partners: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def config(self) -> ModelConfig:
+        """What the model takes and answers."""
+        return self.model.config
+
+    @property
+    def default_method(self) -> str:
+        """Its own reasons if it has any, else the best known post-hoc method."""
+        return OWN if isinstance(self.model, SITE) else "grad_cam"
+
+    def methods(self) -> list[str]:
+        """All that may apply; some turn out not to, and say so when asked."""
+        return [name for name in METHODS if name != OWN or isinstance(self.model, SITE)]
+
+    def explainer(self, method: str) -> Attribution:
+        """The named method on this model, with the budget of a server."""
+        if method not in self._explainers:
+            self._explainers[method] = METHODS[method](self.model, **SLOW_METHODS.get(method, {}))
+        return self._explainers[method]
+
+    def partners(self, method: str) -> tuple[Tensor, Tensor]:
+        """Other pictures x′ and their explanations I(x′), each of its own predicted class: for the floor."""
+        images = self.samples.images[: N_PARTNERS[method not in SLOW_METHODS]]
+        if method not in self._partners:
+            with torch.no_grad():
+                classes = self.model(images).argmax(1)
+            self._partners[method] = self.explainer(method)(images, classes)
+        return images, self._partners[method]
+
+    def class_index(self, choice: int | str) -> int:
+        """A class by its name or number."""
+        names = self.config.classes
+        if isinstance(choice, str) and choice in names:
+            return names.index(choice)
+        if str(choice).isdecimal() and int(choice) < len(names):
+            return int(choice)
+        raise ProblemError(422, "no_such_class", f"no class {choice!r}: {did_you_mean(str(choice), names)}")
+
+    def copy(self) -> "Served":
+        """The same model for another thread: methods hang hooks on a model while they work."""
+        return Served(self.name, deepcopy(self.model), self.samples)
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """All served models by name."""
+
+    models: Mapping[str, Served]
+
+    @classmethod
+    def open(cls, folders: Sequence[Path] = (), datasets: Sequence[Dataset] = ()) -> "Library":
+        """The shipped models and those in the given folders, which are named after their folder."""
+        places: dict[str, Path] = dict(shipped_models())
+        for folder in folders:
+            name = _name(folder, places)
+            places[name] = folder
+        return cls({name: _served(name, folder, datasets) for name, folder in places.items()})
+
+    def __getitem__(self, name: str) -> Served:
+        if name not in self.models:
+            raise ProblemError(404, "no_such_model", f"no model {name!r}: {did_you_mean(name, self.models)}")
+        return self.models[name]
+
+    def copy(self) -> "Library":
+        """The same models for another thread."""
+        return Library({name: served.copy() for name, served in self.models.items()})
+
+    def companions(self, served: Served) -> list[str]:
+        """Other models of the same pictures and classes."""
+        return [
+            other.name
+            for other in self.models.values()
+            if other is not served
+            and other.config.image_shape == served.config.image_shape
+            and other.config.classes == served.config.classes
+        ]
+
+    def explainer_named(self, text: str, asked: Served) -> tuple[str, str]:
+        """Method and model of `METHOD` or `METHOD@MODEL`."""
+        method, _, name = text.partition("@")
+        model = name or asked.name
+        if method not in METHODS:
+            raise ProblemError(
+                422, "no_such_method", f"no method {method!r}: {did_you_mean(method, METHODS)}"
+            )
+        if model != asked.name and model not in self.companions(asked):
+            known = did_you_mean(model, [asked.name, *self.companions(asked)])
+            raise ProblemError(
+                422, "no_such_model", f"{text}: expected a model of the same pictures and classes: {known}"
+            )
+        if method not in self[model].methods():
+            raise NotApplicableError(
+                f"{model!r} is a black box, it has no explanation of its own: ask another"
+            )
+        return method, model
+
+    def describe(self, served: Served) -> ModelOut:
+        """What the page has to know of a model."""
+        config = served.config
+        return ModelOut(
+            name=served.name,
+            kind="site" if isinstance(served.model, SITE) else "black_box",
+            image_shape=list(config.image_shape),
+            classes=list(config.classes),
+            max_rotation=config.family.max_rotation,
+            max_shift=config.family.max_shift,
+            methods=[
+                MethodOut(name=name, live=name not in SLOW_METHODS, options=dict(SLOW_METHODS.get(name, {})))
+                for name in served.methods()
+            ],
+            companions=self.companions(served),
+            n_samples=len(served.samples),
+            draw=tuple(config.image_shape) == (1, 28, 28),
+        )
+
+
+def _served(name: str, folder: Path, datasets: Sequence[Dataset]) -> Served:
+    model = load(folder)
+    assert isinstance(model, SITE | BlackBox)
+    channels = model.config.image_shape[0]
+    if channels not in (1, 3):
+        raise ConfigError(f"{folder}: the page shows pictures of one or three channels, not of {channels}")
+    return Served(name, model, samples_for(model.config, datasets))
+
+
+def _name(folder: Path, taken: Mapping[str, Path]) -> str:
+    """The folder's name, with a number behind it if another model has that name."""
+    base = folder.resolve().name
+    if base == "model":  # training writes RUN/model
+        base = folder.resolve().parent.name
+    names = (base if n == 1 else f"{base}-{n}" for n in range(1, len(taken) + 2))
+    return next(name for name in names if name not in taken)

@@ -1,0 +1,80 @@
+"""Pictures from strangers: limited before decoding, judged by their content, never named by a path."""
+
+import base64
+import binascii
+import io
+
+import numpy as np
+import torch
+from PIL import Image, UnidentifiedImageError
+from torch import Tensor
+
+from torchsite.data.pictures import fitted
+from torchsite.shapes import Maps
+from torchsite.web.problems import ProblemError
+from torchsite.web.schemas import MapOut
+from torchsite.web.settings import FORMATS
+
+LUMA = torch.tensor([0.299, 0.587, 0.114])
+
+
+def from_base64(text: str) -> bytes:
+    """The bytes of a picture file; a data URI is taken as well."""
+    if text.startswith("data:"):
+        text = text.partition(",")[2]
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ProblemError(
+            422, "bad_picture", f"image: expected a picture file in base64 ({error})"
+        ) from error
+
+
+def read_picture(content: bytes, shape: tuple[int, int, int], *, max_pixels: int, invert: bool) -> Tensor:
+    """A file's picture as the model takes it: upright, its size (aspect kept, centre crop), [0, 1]."""
+    channels, height, width = shape
+    side = max(height, width)
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as file:
+            if file.width * file.height > max_pixels:
+                raise ProblemError(
+                    413,
+                    "too_many_pixels",
+                    f"image: {file.width}×{file.height} is more than the {max_pixels:,} pixels allowed here: "
+                    "make it smaller first",
+                )
+            pixels = torch.from_numpy(fitted(file, side).copy()).float() / 255
+    except ProblemError:
+        raise
+    except Exception as error:  # damaged files make Pillow fail in many ways
+        raise ProblemError(422, "bad_picture", _reason(error)) from error
+    top, left = (side - height) // 2, (side - width) // 2
+    picture = pixels[:, top : top + height, left : left + width]
+    if channels == 1:
+        picture = (picture * LUMA[:, None, None]).sum(0, keepdim=True)
+    return (1 - picture if invert else picture).clamp(0, 1).contiguous()
+
+
+def png(picture: Tensor) -> str:
+    """A grey or colour picture in [0, 1] as a small PNG file in base64."""
+    pixels = (picture.detach().float().clamp(0, 1) * 255).round().to(torch.uint8).numpy()
+    image = Image.fromarray(
+        pixels[0] if len(pixels) != 3 else np.ascontiguousarray(pixels.transpose(1, 2, 0))
+    )
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", compress_level=1)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def quantised(heatmap: Maps, limit: float | None = None) -> MapOut:
+    """A signed map in bytes, on a scale that is symmetric about zero."""
+    bound = float(heatmap.abs().max()) if limit is None else limit
+    steps = (heatmap * (127 / bound if bound > 0 else 0.0)).round().clamp(-127, 127).to(torch.int8)
+    data = base64.b64encode(steps.contiguous().numpy().tobytes()).decode()
+    return MapOut(rows=heatmap.shape[-2], cols=heatmap.shape[-1], limit=bound, data=data)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnidentifiedImageError):
+        return f"image: its content is none of {', '.join(FORMATS)}: send one of these"
+    return f"image: it cannot be decoded ({error}): it may be damaged"

@@ -1,0 +1,110 @@
+"""Findings as the compact JSON that the page draws."""
+
+import torch
+
+from torchsite.model import Explanation
+from torchsite.model.drawing import prototype_pictures
+from torchsite.model.explanation import enlarge
+from torchsite.shapes import Logits
+from torchsite.web.engine import Finding, Pair
+from torchsite.web.pictures import png, quantised
+from torchsite.web.schemas import Answer, Detail, Evidence, Explained, Row, Why
+
+MOVED = 1  # the row of T x in a finding
+
+
+def rendered(finding: Finding) -> Explained:
+    """The whole answer to one question."""
+    explanation = finding.explanation
+    against = finding.job.against
+    shown = [finding.label] if against in (None, finding.label) else [finding.label, against]
+    return Explained(
+        model=finding.job.model,
+        kind="black_box" if explanation is None else "site",
+        image=png(finding.images[0]),
+        moved=png(finding.images[MOVED]),
+        still=_answer(finding.logits[0]),
+        turned=_answer(finding.logits[MOVED]),
+        explained=finding.label,
+        rows=[_row(method, model, pair) for (method, model), pair in finding.pairs.items()],
+        evidence=[] if explanation is None else _evidence(finding, explanation),
+        detail=[]
+        if explanation is None
+        else [_detail(explanation, index) for index in shown if index is not None],
+        why=None if explanation is None or against is None else _why(explanation, finding.label, against),
+        skipped={f"{method}@{model}": reason for (method, model), reason in finding.skipped.items()},
+    )
+
+
+def _answer(logits: Logits) -> Answer:
+    return Answer(
+        predicted=int(logits.argmax()),
+        logits=_rounded(logits),
+        probabilities=_rounded(logits.softmax(0)),
+    )
+
+
+def _row(method: str, model: str, pair: Pair) -> Row:
+    """Both maps on one scale, so that the eye compares what the figure compares."""
+    limit = float(torch.stack([pair.renewed, pair.carried]).abs().max())
+    figures = pair.figures
+    return Row(
+        method=method,
+        model=model,
+        renewed=quantised(pair.renewed, limit),
+        carried=quantised(pair.carried, limit),
+        raw=figures.raw,
+        floor=figures.floor,
+        calibrated=figures.calibrated,
+        centred=figures.centred,
+    )
+
+
+def _evidence(finding: Finding, explanation: Explanation) -> list[Evidence]:
+    """The strongest classes with their heatmaps, on one scale; those asked for are among them."""
+    logits = finding.logits[MOVED]
+    order = logits.argsort(descending=True).tolist()
+    asked = [i for i in (finding.label, finding.job.against) if i is not None]
+    chosen = [i for rank, i in enumerate(order) if rank < finding.job.top or i in asked]
+    height, width = explanation.images.shape[-2:]
+    heatmaps = enlarge(explanation.evidence[MOVED : MOVED + 1, chosen], (height, width))[0]
+    limit = float(heatmaps.abs().max())
+    return [
+        Evidence(
+            index=index,
+            name=explanation.classes[index],
+            logit=float(logits[index]),
+            gained=float(heatmap.clamp_min(0).sum()),
+            lost=float(heatmap.clamp_max(0).sum()),
+            heatmap=quantised(heatmap, limit),
+        )
+        for index, heatmap in zip(chosen, heatmaps, strict=True)
+    ]
+
+
+def _detail(explanation: Explanation, index: int) -> Detail:
+    features, prototype = explanation.features[MOVED], explanation.prototypes[MOVED, index]
+    return Detail(
+        index=index,
+        name=explanation.classes[index],
+        features=png(prototype_pictures(features)),
+        prototype=png(prototype_pictures(prototype)),
+        contributions=quantised(explanation.evidence[MOVED, index]),
+        logit=float(explanation.evidence[MOVED, index].sum()),
+    )
+
+
+def _why(explanation: Explanation, index: int, against: int) -> Why:
+    heatmap = explanation.why(index, against)[MOVED]
+    return Why(
+        index=index,
+        against=against,
+        heatmap=quantised(heatmap),
+        gained=float(heatmap.clamp_min(0).sum()),
+        lost=float(heatmap.clamp_max(0).sum()),
+        difference=float(heatmap.sum()),
+    )
+
+
+def _rounded(values: Logits) -> list[float]:
+    return [round(value, 5) for value in values.tolist()]

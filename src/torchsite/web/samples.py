@@ -1,0 +1,90 @@
+"""Pictures to begin with: from a data set of the user's, else digits, else photographs and drawings.
+
+No photographs are kept here: those offered to models of colour pictures are the ones that matplotlib and
+scikit-learn carry for their own examples.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch.nn.functional import interpolate
+
+from torchsite.data import CATALOGUE, Dataset, load_dataset, to_float
+from torchsite.data.pictures import fitted
+from torchsite.model.config import ModelConfig
+from torchsite.shapes import Images
+from torchsite.web.drawings import clothes, things
+
+N_SAMPLES = 20
+PHOTOGRAPHS = (
+    ("matplotlib", "mpl-data/sample_data/grace_hopper.jpg", "portrait"),
+    ("sklearn", "datasets/images/flower.jpg", "flower"),
+    ("sklearn", "datasets/images/china.jpg", "temple"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Named pictures in [0, 1], in the shape that one model takes."""
+
+    names: tuple[str, ...]
+    images: Images
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def samples_for(config: ModelConfig, datasets: Sequence[Dataset] = ()) -> Samples:
+    """The first given data set with the model's classes or shape of pictures, else what the package has."""
+    channels, height, width = config.image_shape
+    same_classes = [data for data in datasets if set(data.classes) == set(config.classes)]
+    same_shape = [data for data in datasets if tuple(data.images.shape[1:]) == tuple(config.image_shape)]
+    for data in (*same_classes, *same_shape):
+        if data.images.shape[1] == channels:
+            return _of_dataset(data, (height, width))
+    if channels == 1 and set(config.classes) == set(CATALOGUE["fashion_mnist"].classes):
+        return _of_pictures(list(clothes()), channels, (height, width))
+    if channels == 1:
+        return _of_dataset(load_dataset("mnist_sample", "test"), (height, width))
+    return _of_pictures([*things(), *_photographs()], channels, (height, width))
+
+
+def _of_dataset(data: Dataset, size: tuple[int, int]) -> Samples:
+    """The first pictures of each class in turn."""
+    rounds = -(-N_SAMPLES // len(data.classes))
+    first = [(data.labels == label).nonzero()[:rounds, 0] for label in range(len(data.classes))]
+    order = [int(rows[k]) for k in range(rounds) for rows in first if k < len(rows)][:N_SAMPLES]
+    names = tuple(data.classes[int(data.labels[row])] for row in order)
+    return Samples(names, _resized(to_float(data.images[order]), size))
+
+
+def _of_pictures(pictures: list[tuple[str, Image.Image]], channels: int, size: tuple[int, int]) -> Samples:
+    side = max(size)
+    pixels = np.stack([fitted(picture, side) for _, picture in pictures])
+    images = torch.from_numpy(pixels).float() / 255
+    if channels == 1:
+        images = images.mean(1, keepdim=True)
+    top, left = (side - size[0]) // 2, (side - size[1]) // 2
+    cropped = images[..., top : top + size[0], left : left + size[1]]
+    return Samples(tuple(name for name, _ in pictures), cropped.contiguous())
+
+
+def _resized(images: Images, size: tuple[int, int]) -> Images:
+    if tuple(images.shape[-2:]) == size:
+        return images
+    return interpolate(images, size=size, mode="bilinear", antialias=True, align_corners=False).clamp(0, 1)
+
+
+def _photographs() -> Iterator[tuple[str, Image.Image]]:
+    for package, path, name in PHOTOGRAPHS:
+        try:
+            file = Path(str(resources.files(package))) / path
+            with Image.open(file) as picture:
+                yield name, picture.convert("RGB")
+        except (ModuleNotFoundError, OSError):
+            continue

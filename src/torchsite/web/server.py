@@ -1,0 +1,46 @@
+"""Running the application: bound to this machine unless asked otherwise, gone cleanly when told to go."""
+
+import errno
+import socket
+from collections.abc import Callable
+
+import uvicorn
+from fastapi import FastAPI
+
+from torchsite.errors import ConfigError
+
+GRACE_SECONDS = 5
+
+
+def serve(app: FastAPI, host: str, port: int, *, ready: Callable[[str], None]) -> None:
+    """Answer until interrupted; `ready` is told the address before the first request."""
+    with bound(host, port) as listener:
+        ready(address(listener, host))
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket at the address; port 0 is any free one. A taken one is an error that says what to do."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError as error:
+        taken = error.errno == errno.EADDRINUSE
+        what = "it is taken, choose another with --port" if taken else error.strerror or str(error)
+        raise ConfigError(f"cannot listen at {host}, port {port}: {what}") from error
+    return listener
+
+
+def address(listener: socket.socket, host: str) -> str:
+    """The address to type into a browser."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listener.getsockname()[1]}"

@@ -1,0 +1,306 @@
+// The page: one state, one place that changes it, and everything else follows.
+
+import * as api from "./api.js";
+import { Chart } from "./chart.js";
+import { onTheme } from "./colours.js";
+import { byId, fill, number, settled } from "./dom.js";
+import { ClassBars, showDetails, showWhy } from "./panels.js";
+import { Row, titled } from "./rows.js";
+import { Sources } from "./sources.js";
+import { REST, Stage, tidy } from "./stage.js";
+import { START, fitsALink, fromAddress, poseOf, toAddress } from "./state.js";
+
+const SWEEP_STEP = 6;
+const REST_MILLISECONDS = 350;
+
+const page = { state: { ...START }, models: [], samples: [], answer: null, runnerUp: null, sweeping: false, times: [] };
+const stage = new Stage(byId("stage"), (pose) => change({ ...tidy(pose) }));
+const rows = { first: new Row("first", (value) => change({ first: value })), second: new Row("second", (value) => change({ second: value })) };
+const bars = new ClassBars((index) => change({ of: page.state.of === names()[index] ? null : names()[index] }));
+const chart = new Chart();
+const sources = new Sources(choosePicture, sendFile);
+const live = new api.Latest((asked) => api.explain(asked.model, asked.question), showAnswer, complain);
+const late = new api.Latest((asked) => api.explain(asked.model, asked.question), showLate, complain);
+
+const model = (name = page.state.model) => page.models.find((one) => one.name === name);
+const names = () => model().classes;
+const isLive = (choice) => {
+  const [method, owner] = choice.split("@");
+  return model(owner)?.methods.find((one) => one.name === method)?.live ?? true;
+};
+
+/** The only way to change what is shown. */
+function change(changes) {
+  Object.assign(page.state, changes);
+  showControls();
+  ask();
+  remember();
+}
+
+function choosePicture({ sample = null, image = null }) {
+  page.runnerUp = null;
+  change({ sample, image, of: null, against: null });
+  showPicture();
+}
+
+async function sendFile(file, invert) {
+  try {
+    const answer = await api.upload(page.state.model, file, invert);
+    complain(null);
+    choosePicture({ image: answer.image });
+  } catch (error) {
+    complain(error);
+  }
+}
+
+function question(methods) {
+  const { sample, image, of, against } = page.state;
+  const asked = { ...poseOf(page.state), methods, class: of, against: against ?? page.runnerUp };
+  return image ? { ...asked, image } : { ...asked, sample };
+}
+
+function choices() {
+  return ["first", "second"].map((place) => page.state[place]);
+}
+
+function ask() {
+  const methods = choices().filter(isLive);
+  if (!methods.length) methods.push(`${model().kind === "site" ? "self_explanation" : "grad_cam"}@${model().name}`);
+  const asked = { model: page.state.model, question: question(methods), pose: poseOf(page.state) };
+  for (const place of ["first", "second"])
+    if (!isLive(page.state[place])) rows[place].stale("This method takes many passes: it is computed when the picture rests.");
+  askLate();
+  return live.want(asked);
+}
+
+const askLate = settled(() => {
+  const methods = choices().filter((choice) => !isLive(choice));
+  if (methods.length && !page.sweeping) late.want({ model: page.state.model, question: question(methods), pose: poseOf(page.state) });
+}, REST_MILLISECONDS);
+
+function showRows(answer, pose) {
+  for (const place of ["first", "second"]) {
+    const [method, owner] = page.state[place].split("@");
+    const found = answer.rows.find((row) => row.method === method && row.model === owner);
+    const reason = answer.skipped[page.state[place]];
+    if (found) rows[place].show(found, pose, answer.model);
+    else if (reason) rows[place].stale(`It has no meaning here: ${reason}`);
+  }
+}
+
+function showAnswer(answer, asked) {
+  if (asked.model !== page.state.model) return;
+  complain(null);
+  page.answer = answer;
+  showRows(answer, asked.pose);
+  bars.show(answer);
+  showDetails(answer);
+  showWhy(answer, names());
+  showSeen(answer);
+  if (page.sweeping) addToChart(answer, asked.pose.angle);
+  followRunnerUp(answer);
+  count();
+  speak();
+}
+
+function showLate(answer, asked) {
+  const current = JSON.stringify(asked.question) === JSON.stringify(question(asked.question.methods));
+  if (asked.model === page.state.model && current) showRows(answer, asked.pose);
+}
+
+/** Without a wish of the reader's, the explained class is held against the next best one. */
+function followRunnerUp(answer) {
+  const order = answer.still.logits.map((logit, i) => [logit, i]).sort(([a], [b]) => b - a).map(([, i]) => i);
+  const next = names()[order.find((index) => index !== answer.explained)];
+  fill(byId("why-for"), names().map((name) => [name, name]), names()[answer.explained]);
+  fill(byId("why-against"), names().map((name) => [name, name]), page.state.against ?? next);
+  if (page.state.against === null && page.runnerUp !== next) {
+    page.runnerUp = next;
+    ask();
+  }
+}
+
+function showSeen(answer) {
+  const said = ({ predicted, probabilities }) => `${names()[predicted]} (${(100 * probabilities[predicted]).toFixed(1)} %)`;
+  const still = Object.assign(document.createElement("b"), { textContent: said(answer.still) });
+  const turned = Object.assign(document.createElement("b"), { textContent: said(answer.turned) });
+  byId("seen").replaceChildren("Seen as ", still, " unmoved, ", turned, " moved.");
+  byId("explained").textContent = names()[answer.explained];
+}
+
+function addToChart(answer, angle) {
+  chart.add(angle, answer.rows, answer.rows.map((row) => titled(row.method, row.model, answer.model)));
+}
+
+/** How often the page was renewed in the last second. */
+function count() {
+  const now = performance.now();
+  page.times = [...page.times.filter((time) => now - time < 1000), now];
+  const main = document.querySelector("main");
+  main.dataset.updates = String(Number(main.dataset.updates) + 1);
+  if (page.times.length > 2) byId("rate").textContent = `${page.times.length} updates in the last second.`;
+  quiet();
+}
+const quiet = settled(() => (byId("rate").textContent = ""), 1500);
+
+const speak = settled(() => {
+  const { answer } = page;
+  const alike = answer.rows.map((row) => `${titled(row.method, row.model, answer.model)}: alike ${number(row.raw, 3)}, floor ${number(row.floor, 3)}`);
+  byId("spoken").textContent = `Seen as ${names()[answer.turned.predicted]}. ${alike.join(". ")}.`;
+}, 700);
+
+function complain(error) {
+  byId("problem").hidden = !error;
+  byId("problem").textContent = error ? error.message : "";
+}
+
+function showControls() {
+  const { state } = page;
+  const texts = { angle: `${Math.round(state.angle)}°`, right: `${Math.round(100 * state.right)} %`, down: `${Math.round(100 * state.down)} %`, scale: state.scale.toFixed(2) };
+  for (const [name, text] of Object.entries(texts)) {
+    byId(name).value = state[name];
+    byId(name).setAttribute("aria-valuetext", text);
+    document.querySelector(`output[for="${name}"]`).textContent = text.replace("-", "−");
+  }
+  sources.mark(state.image ? null : state.sample);
+  stage.pose = poseOf(state);
+  stage.draw();
+}
+
+async function showPicture() {
+  const data = page.state.image ?? page.samples[page.state.sample]?.image;
+  if (!data) return;
+  const picture = new Image();
+  picture.src = `data:image/png;base64,${data}`;
+  try {
+    await picture.decode();
+  } catch {
+    return complain(new Error("The picture in this link is damaged."));
+  }
+  stage.show(picture, poseOf(page.state));
+}
+
+/** Turn to a model: its samples, its explainers, its classes. */
+async function open(name) {
+  const chosen = model(name) ?? model("mnist") ?? page.models[0];
+  const changed = page.state.model !== null && page.state.model !== chosen.name;
+  page.samples = await api.samples(chosen.name);
+  Object.assign(page.state, { model: chosen.name }, changed ? { first: null, second: null } : {});
+  if (page.state.sample !== null && page.state.sample >= page.samples.length) page.state.sample = 0;
+  byId("model").value = chosen.name;
+  offerExplainers(chosen);
+  sources.show(chosen, page.samples);
+  bars.begin(chosen.classes);
+  chart.begin(chosen.max_rotation);
+  const explains = chosen.kind === "site";
+  for (const id of ["class", "why"]) byId(id).hidden = !explains;
+  byId("evidence-title").textContent = explains ? "The logits are the sums of their heatmaps" : "The logits";
+  byId("evidence-hint").textContent = explains
+    ? "Each bar adds up the pixels of the map beside it. Choose a class to look at it."
+    : "A black box has no maps that add up to its logits. Choose a class to explain it.";
+  await showPicture();
+  change({});
+}
+
+function offerExplainers(chosen) {
+  const others = chosen.companions.map((name) => model(name));
+  const all = [chosen, ...others];
+  const known = all.flatMap((one) => one.methods.map((method) => `${method.name}@${one.name}`));
+  const { first, second } = usual(chosen, others);
+  if (!known.includes(page.state.first)) page.state.first = first;
+  if (!known.includes(page.state.second)) page.state.second = second;
+  rows.first.offer([chosen], page.state.first, chosen.kind === "site");
+  rows.second.offer(all, page.state.second, false);
+}
+
+/** SITE beside Grad-CAM on a black box if there is one. */
+function usual(chosen, others) {
+  const box = others.find((one) => one.kind === "black_box");
+  const site = others.find((one) => one.kind === "site");
+  if (chosen.kind === "site") return { first: `self_explanation@${chosen.name}`, second: box ? `grad_cam@${box.name}` : `gradient@${chosen.name}` };
+  return { first: `grad_cam@${chosen.name}`, second: site ? `self_explanation@${site.name}` : `gradient@${chosen.name}` };
+}
+
+async function sweep() {
+  if (page.sweeping) return (page.sweeping = false);
+  page.sweeping = true;
+  byId("sweep").setAttribute("aria-pressed", "true");
+  byId("sweep").textContent = "Stop";
+  chart.begin(model().max_rotation);
+  const { angle } = page.state;
+  for (let turned = -180; turned <= 180 && page.sweeping; turned += SWEEP_STEP) {
+    Object.assign(page.state, { angle: turned });
+    showControls();
+    await ask();
+  }
+  page.sweeping = false;
+  byId("sweep").setAttribute("aria-pressed", "false");
+  byId("sweep").textContent = "Sweep";
+  change({ angle });
+}
+
+async function saveGif() {
+  const button = byId("gif");
+  Object.assign(button, { disabled: true, textContent: "Drawing…" });
+  try {
+    const methods = choices().filter(isLive);
+    const { against, ...asked } = question(methods);
+    const file = await api.sweep(page.state.model, { ...asked, angle: 0 });
+    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(file), download: `${page.state.model}-sweep.gif` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  } catch (error) {
+    complain(error);
+  }
+  Object.assign(button, { disabled: false, textContent: "Save GIF" });
+}
+
+const remember = settled(() => history.replaceState(null, "", toAddress(page.state)), 250);
+
+async function share() {
+  history.replaceState(null, "", toAddress(page.state));
+  const said = (text) => {
+    byId("share").textContent = text;
+    setTimeout(() => (byId("share").textContent = "Copy link"), 2500);
+  };
+  if (!fitsALink(page.state)) return complain(new Error("This picture is too large for a link: the link holds everything else."));
+  try {
+    await navigator.clipboard.writeText(location.href);
+    said("Copied");
+  } catch {
+    said("It is in the address bar");
+  }
+}
+
+function wire() {
+  for (const place of ["first", "second"]) byId("rows").append(rows[place].element);
+  for (const name of Object.keys(REST)) byId(name).addEventListener("input", (event) => change({ [name]: Number(event.target.value) }));
+  byId("reset").addEventListener("click", () => change({ ...REST }));
+  byId("sweep").addEventListener("click", sweep);
+  byId("gif").addEventListener("click", saveGif);
+  byId("share").addEventListener("click", share);
+  byId("why-for").addEventListener("change", (event) => change({ of: event.target.value }));
+  byId("why-against").addEventListener("change", (event) => change({ against: event.target.value }));
+  byId("model").addEventListener("change", (event) => {
+    Object.assign(page, { runnerUp: null });
+    Object.assign(page.state, { of: null, against: null, image: null, sample: page.state.sample ?? 0 });
+    open(event.target.value).catch(complain);
+  });
+  const redraw = () => page.answer && (rows.first.redraw(), rows.second.redraw(), bars.show(page.answer), showDetails(page.answer), showWhy(page.answer, names()));
+  onTheme(redraw);
+  addEventListener("resize", settled(redraw, 150));
+  addEventListener("hashchange", () => {
+    Object.assign(page, { state: fromAddress(location.hash), runnerUp: null });
+    open(page.state.model).catch(complain);
+  });
+}
+
+async function start() {
+  wire();
+  page.models = await api.models();
+  fill(byId("model"), page.models.map((one) => [one.name, `${one.name.replaceAll("_", " ")}${one.kind === "site" ? " (SITE)" : ""}`]));
+  page.state = fromAddress(location.hash);
+  await open(page.state.model);
+}
+
+start().catch(complain);

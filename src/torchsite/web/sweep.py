@@ -1,0 +1,87 @@
+"""A full turn as an animation: the moved picture, then for each explainer I(T x) beside T(I x)."""
+
+import io
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from matplotlib import colormaps
+from PIL import Image, ImageDraw, ImageFont
+from torch import Tensor
+
+from torchsite.model.drawing import COLOURS
+from torchsite.web.engine import Finding, Pair
+
+PANEL = 168
+GAP = 12
+HEAD = 40
+LABEL = 34
+PAPER, INK, FAINT = (255, 255, 255), (24, 26, 30), (105, 110, 118)
+LAP_SECONDS = 6
+
+
+def angles(frames: int) -> list[float]:
+    """One lap from 0°, evenly."""
+    return [360 * k / frames for k in range(frames)]
+
+
+def animation(findings: Sequence[Finding], degrees: Sequence[float]) -> bytes:
+    """The frames as an endless GIF; the colours of a row mean the same in all frames."""
+    limits = {
+        explainer: max(float(_both(finding.pairs[explainer]).abs().max()) for finding in findings) or 1.0
+        for explainer in findings[0].pairs
+    }
+    pages = [_page(finding, angle, limits) for finding, angle in zip(findings, degrees, strict=True)]
+    buffer = io.BytesIO()
+    pages[0].save(
+        buffer,
+        "GIF",
+        save_all=True,
+        append_images=pages[1:],
+        duration=round(1000 * LAP_SECONDS / len(pages)),
+        loop=0,
+        optimize=True,
+    )
+    return buffer.getvalue()
+
+
+def _both(pair: Pair) -> Tensor:
+    return torch.stack([pair.renewed, pair.carried])
+
+
+def _page(finding: Finding, angle: float, limits: dict[tuple[str, str], float]) -> Image.Image:
+    n_rows = max(1, len(finding.pairs))
+    width = 3 * PANEL + 4 * GAP
+    page = Image.new("RGB", (width, HEAD + n_rows * (PANEL + LABEL) + GAP), PAPER)
+    pen = ImageDraw.Draw(page)
+    small, large = ImageFont.load_default(13), ImageFont.load_default(16)
+    pen.text((GAP, 12), f"T: turned by {angle:.0f}°", INK, large)
+    columns = [GAP + k * (PANEL + GAP) for k in range(3)]
+    for row, (explainer, pair) in enumerate(finding.pairs.items()):
+        top = HEAD + row * (PANEL + LABEL)
+        maps = [_coloured(values, limits[explainer]) for values in (pair.renewed, pair.carried)]
+        for left, picture in zip(columns, [_photograph(finding.images[1]), *maps], strict=True):
+            page.paste(picture.resize((PANEL, PANEL), Image.Resampling.NEAREST), (left, top))
+            pen.rectangle((left, top, left + PANEL - 1, top + PANEL - 1), outline=(215, 218, 222))
+        raw = pair.figures.raw
+        said = ["T x", "I(T x)", "T(I x)" if raw is None else f"T(I x)   alike: {raw:.2f}"]
+        for left, text in zip(columns, said, strict=True):
+            pen.text((left, top + PANEL + 2), text, FAINT, small)
+        pen.text((columns[0] + 34, top + PANEL + 2), _title(*explainer), INK, small)
+    return page
+
+
+def _title(method: str, model: str) -> str:
+    return f"{method.replace('_', ' ')}, {model}"[:24]
+
+
+def _photograph(image: Tensor) -> Image.Image:
+    pixels = (image.clamp(0, 1) * 255).round().to(torch.uint8).numpy()
+    if len(pixels) == 3:
+        return Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0)))
+    return Image.fromarray(pixels[0]).convert("RGB")
+
+
+def _coloured(values: Tensor, limit: float) -> Image.Image:
+    shares = (values.numpy() / limit + 1) / 2
+    return Image.fromarray(colormaps[COLOURS](shares, bytes=True)[..., :3].copy())
