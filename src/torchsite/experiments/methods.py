@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 
 # Options of the methods that ask the model many times for each picture.
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "extremal_perturbation": {"n_steps": 100},
-    "rise": {"n_masks": 256},
+    "extremal_perturbation": {"n_steps": 60},
+    "rise": {"n_masks": 128},
     "smooth_grad": {"n_samples": 16},
     "integrated_gradients": {"n_steps": 16},
 }

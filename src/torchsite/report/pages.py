@@ -3,11 +3,12 @@
 Each section names the result file and the command behind it; what was not run is left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from torchsite.experiments import mnist_pointing
+from torchsite.report.paper_tables import markdown_table, paper_accuracy, paper_sections
 from torchsite.report.results import HEADLINES, figure
 from torchsite.results import Result
 
@@ -39,6 +40,12 @@ per class. Written by `python tools/write_results.py` from `results/generators.j
 
 """
 
+HIDDEN_NOTE = """Read the layer methods on SITE with care: its features are the pixels here, so the last layer
+that all passes through is the picture, and Grad-CAM and Score-CAM there would be the picture times a number.
+They read the last convolutions of the generator's encoder instead (`{layer}`), which a part of the evidence
+by-passes; linear approximation and excitation backprop stay with the pixels.
+"""
+
 PIXELS_NOTE = """Read the layer methods on SITE with care: its features are the pixels here, so the last
 layer that all passes through is the picture. Grad-CAM and Score-CAM there are the picture times one number: a
 map that says nothing of the class, points at a stroke always, and moves with the picture by construction.
@@ -56,9 +63,14 @@ def results_page(folder: Path) -> str:
     """The whole page, from whichever result files are there."""
     results = {path.stem: Result.load(path) for path in sorted(folder.glob("*.json"))}
     sections = [INTRODUCTION]
-    for name, title in (("accuracy_mnist", "MNIST"), ("accuracy_fashion_mnist", "Fashion-MNIST")):
+    for name, title in (
+        ("accuracy_mnist", "MNIST"),
+        ("accuracy_fashion_mnist", "Fashion-MNIST"),
+        ("accuracy_cifar10", "CIFAR-10"),
+    ):
         if name in results:
             sections.append(_accuracy(results[name], title))
+    sections += paper_sections(results)
     for name, title in (
         ("targets", "Targets of the transformation loss, MNIST"),
         ("targets_fashion", "Targets of the transformation loss, Fashion-MNIST"),
@@ -79,16 +91,10 @@ def generators_page(folder: Path) -> str | None:
     return GENERATORS_INTRODUCTION + _variants(Result.load(path), "Measured on MNIST")
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, the first column to the left, figures to the right."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
 def _accuracy(result: Result, title: str) -> str:
     site, black_box, paper = (result.values[key] for key in ("site", "black_box", "paper"))
     rows = [
-        [name, figure(site, *path) or "–", figure(black_box, *path) or "–", _paper(paper, name)]
+        [name, figure(site, *path) or "–", figure(black_box, *path) or "–", paper_accuracy(paper, name)]
         for name, path in MEASURES.items()
     ]
     minutes = {kind: f"{seconds / 60:.1f}" for kind, seconds in result.values["training"].items()}
@@ -96,14 +102,8 @@ def _accuracy(result: Result, title: str) -> str:
     return (
         f"## {title}: SITE and the black box of the same budget\n\n"
         f"`torchsite reproduce {result.config['recipe']}` → `results/{result.name}.json` ({result.time})\n\n"
-        + table(["", "SITE", "black box", "paper: SITE (black box)"], rows)
+        + markdown_table(["", "SITE", "black box", "paper: SITE (black box)"], rows)
     )
-
-
-def _paper(paper: Mapping[str, float], name: str) -> str:
-    if name != "accuracy, untransformed" or not paper:
-        return "–"
-    return f"{paper['site']:.3f} ({paper['black_box']:.3f})"
 
 
 def _variants(result: Result, title: str) -> str:
@@ -115,7 +115,8 @@ def _variants(result: Result, title: str) -> str:
     return (
         f"## {title}\n\n`torchsite reproduce {result.name}` → `results/{result.name}.json` "
         f"({result.config['recipe']}, first {result.config['n_pictures']:,} training pictures, {settings}; "
-        f"measured on the first 2,000 test pictures; {result.time})\n\n" + table(["", *variants], rows)
+        f"measured on the first 2,000 test pictures; {result.time})\n\n"
+        + markdown_table(["", *variants], rows)
     )
 
 
@@ -128,14 +129,21 @@ def _pointing(result: Result) -> str:
         "## Pointing game and self-consistency on MNIST, all methods\n\n"
         f"`torchsite reproduce mnist_pointing` → `results/mnist_pointing.json` ({result.time}, "
         f"{result.seconds / 60:.0f} minutes). SITE's own explanation, {verdict}.\n\n"
-        f"{PIXELS_NOTE}\n"
+        f"{_layer_note(result)}\n"
         + mnist_pointing.to_markdown(result)
         + "\n### Self-consistency\n\n"
-        + table(
+        + markdown_table(
             ["explainer", "classifier", "raw", "floor", "calibrated", "centred", "ms a picture"],
             [_consistency_row(line) for line in result.values["table"]],
         )
     )
+
+
+def _layer_note(result: Result) -> str:
+    """Which layer Grad-CAM read on SITE: a hidden one, or the pixels."""
+    lines = [ln for ln in result.values["table"] if (ln["model"], ln["method"]) == ("site", "grad_cam")]
+    layer = lines[0].get("options", {}).get("layer") if lines else None
+    return PIXELS_NOTE if layer is None else HIDDEN_NOTE.format(layer=layer)
 
 
 def _consistency_row(line: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,28 @@
+"""How methods and models are called in the paper's tables and figures."""
+
+from collections.abc import Mapping
+
+NAMES: Mapping[str, str] = {
+    "self_explanation": "SITE itself",
+    "grad_cam": "Grad-CAM",
+    "score_cam": "Score-CAM",
+    "guided_backprop": "guided BP",
+    "excitation_backprop": "excitation BP",
+    "contrastive_excitation_backprop": "contrastive EBP",
+    "deconvnet": "DeConvNet",
+    "rise": "RISE",
+    "linear_approximation": "linear approx.",
+    "extremal_perturbation": "extremal pert.",
+    "integrated_gradients": "integrated grad.",
+    "smooth_grad": "SmoothGrad",
+}
+
+
+def method_name(method: str) -> str:
+    """A method's name as people write it."""
+    return NAMES.get(method, method.replace("_", " "))
+
+
+def on_model(kind: str) -> str:
+    """Which of the two models was explained."""
+    return "on SITE" if kind == "site" else "on the black box"
