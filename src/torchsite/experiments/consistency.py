@@ -4,8 +4,8 @@ Claim:    SITE's own explanation follows the picture better than any post-hoc on
           paper's raw score (0.8860 on CIFAR-10) as well as calibrated by its floor and centred.
 Command:  torchsite reproduce cifar10_consistency   (or mnist_consistency)
 Cost:     the whole test set, each picture in one pose; 500 pictures for the methods that ask many times
-          (`N_PICTURES`), RISE and extremal perturbation, which the paper left out, among them. CIFAR-10 with the
-          pyramid: 65 minutes of one core, about 35 on two, a third of it for these two; each line of the
+          (`N_PICTURES`), RISE and extremal perturbation, which the paper left out, among them. CIFAR-10 with
+          the pyramid: 65 minutes of one core, about 35 on two, half of it for these two; each line of the
           result says what it cost. With --quick, a dozen digits.
 """
 

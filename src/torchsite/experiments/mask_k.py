@@ -4,8 +4,8 @@ Claim:    accuracy and log-odds drop later when SITE's own explanation says whic
           post-hoc method says so; a random ranking is the floor.
 Command:  torchsite reproduce cifar10_mask_k   (or mnist_mask_k)
 Cost:     the first 1,000 test pictures, eleven fractions, one pose; slow methods on fewer (`N_PICTURES`), and
-          each is compared with a random ranking of its own pictures. CIFAR-10 with the pyramid: about 45 minutes
-          of one core. With --quick, a dozen digits.
+          each is compared with a random ranking of its own pictures. CIFAR-10 with the pyramid: about 45
+          minutes of one core. With --quick, a dozen digits.
 """
 
 import time

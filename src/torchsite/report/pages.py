@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from torchsite.experiments import mnist_pointing
-from torchsite.report.paper_tables import markdown_table, paper_accuracy, paper_sections
+from torchsite.report.paper_tables import paper_accuracy, paper_sections
+from torchsite.report.paper_text import markdown_table
 from torchsite.report.results import HEADLINES, figure
 from torchsite.results import Result
 

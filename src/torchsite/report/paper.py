@@ -16,12 +16,11 @@ from torch import Tensor
 from torchsite.experiments.arrays import load_arrays
 from torchsite.model.drawing import COLOURS, new_figure, png, show_heatmap, show_picture
 from torchsite.report.paper_curves import draw_consistency, draw_mask_k
-from torchsite.report.paper_names import method_name, on_model
+from torchsite.report.paper_names import PUBLIC, method_name, on_model
 from torchsite.results import Result, write_atomically
 
 Arrays = Mapping[str, Tensor]
 Figures = dict[str, Figure]
-PUBLIC = "mnist"
 
 
 def save_paper_figures(result: Result, folder: Path) -> list[Path]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+PUBLIC = "mnist"  # whose pictures the documentation may show
+
 NAMES: Mapping[str, str] = {
     "self_explanation": "SITE itself",
     "grad_cam": "Grad-CAM",

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torchsite.report.paper_names import method_name, on_model
+from torchsite.report.paper_sheets import explanations_section, failures_section, sheet_section
+from torchsite.report.paper_text import TITLES, chart, head, markdown_table, notes_on, shown, source
 from torchsite.report.results import figure
 from torchsite.results import Result
 
-TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10", "mnist_sample": "embedded digits"}
 SCORES = ("raw", "floor", "calibrated", "centred")
 
 
@@ -23,12 +24,6 @@ def paper_section(result: Result) -> str | None:
     """The section of one result; None if it has none."""
     kind = _kind(result.name)
     return SECTIONS[kind](result) if kind in SECTIONS else None
-
-
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, the first column to the left, figures to the right."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def paper_accuracy(paper: Mapping[str, float], measure: str) -> str:
@@ -53,7 +48,7 @@ def consistency_section(result: Result) -> str:
             *(figure(line["self_consistency"], score) or "–" for score in SCORES),
             _paper_raw(paper, line),
             f"{line['n_images']:,}",
-            _shown(line["ms_per_image"], 2),
+            shown(line["ms_per_image"], 2),
         ]
         for line in table
         if "self_consistency" in line
@@ -61,10 +56,11 @@ def consistency_section(result: Result) -> str:
     header = ["explainer", "", *SCORES, "paper, raw", "pictures", "ms a picture"]
     first = ", ".join(f"{score}: {_spoken(who)}" for score, who in result.values["first"].items())
     return (
-        _head(result, "self-consistency of all methods (Table 1)")
+        head(result, "self-consistency of all methods (Table 1)")
         + f"First in {first}.\n\n"
         + markdown_table(header, rows)
-        + _notes(table)
+        + notes_on(table)
+        + chart(result, "Raw, floor, calibrated and centred self-consistency of all methods")
     )
 
 
@@ -82,17 +78,20 @@ def mask_k_section(result: Result) -> str:
     ]
     header = ["ranked by", "", "accuracy, area", "over random", "log-odds, area", "over random", "pictures"]
     return (
-        _head(result, "mask-k, all methods (Figure 5)")
+        head(result, "mask-k, all methods (Figure 5)")
         + "The least important pixels are blanked, then the picture is moved and classified; areas are mean "
         "heights of the curves over the share of pixels blanked, beside the gain over a random ranking of "
-        "the same pictures.\n\n" + markdown_table(header, rows) + _notes(result.values["table"])
+        "the same pictures.\n\n"
+        + markdown_table(header, rows)
+        + notes_on(result.values["table"])
+        + chart(result, "Accuracy and log-odds against the share of pixels blanked, all methods")
     )
 
 
 def baselines_section(result: Result) -> str:
     """Table 2: the accuracy of classical models, SITE and the black box."""
     parts = [
-        f"## Classical models beside SITE (Table 2)\n\n{_source(result)}\n\n"
+        f"## Classical models beside SITE (Table 2)\n\n{source(result)}\n\n"
         "Each model is trained on pictures as they are, and again on the same pictures in one random pose "
         "each (SITE and the black box: in a new pose every epoch); the paper's numbers are for test pictures "
         "as they are.\n"
@@ -111,31 +110,6 @@ def baselines_section(result: Result) -> str:
     return "\n".join(parts)
 
 
-def failures_section(result: Result) -> str:
-    """The commonest mistakes, and the ones that were made with the greatest confidence."""
-    values = result.values
-    common = [[c["class"], c["predicted"], str(c["n"])] for c in values["confusions"]]
-    shown = [
-        [
-            str(note["row"]),
-            note["class"],
-            note["predicted"],
-            f"{note['probability']:.3f}",
-            f"{note['logit of the class'] - note['logit of the predicted']:.2f}",
-        ]
-        for note in values["pictures"]
-    ]
-    return (
-        _head(result, "failure cases")
-        + f"{values['n_wrong']:,} of {values['n_images']:,} pictures are classified wrongly. The commonest "
-        "mistakes:\n\n"
-        + markdown_table(["class", "seen as", "pictures"], common)
-        + "\nThe most confident ones, no two of one class; the difference of the logits is the sum of "
-        "`why(class, seen as)`:\n\n"
-        + markdown_table(["picture", "class", "seen as", "probability", "difference"], shown)
-    )
-
-
 def _baseline_row(baseline: str, lines: Sequence[Mapping[str, Any]], paper: Mapping[str, float]) -> list[str]:
     found = {line["trained_on"]: line for line in lines if line["baseline"] == baseline}
     cells = [
@@ -144,7 +118,7 @@ def _baseline_row(baseline: str, lines: Sequence[Mapping[str, Any]], paper: Mapp
         for pose in ("untransformed", "transformed")
     ]
     minutes = sum(line["cpu_seconds"] for line in found.values()) / 60
-    return [method_name(baseline), *cells, _shown(paper.get(baseline), 3), f"{minutes:.1f}"]
+    return [method_name(baseline), *cells, shown(paper.get(baseline), 3), f"{minutes:.1f}"]
 
 
 def _rows_beside(beside: Mapping[str, Any]) -> list[list[str]]:
@@ -162,35 +136,9 @@ def _rows_beside(beside: Mapping[str, Any]) -> list[list[str]]:
     ]
 
 
-def _head(result: Result, title: str) -> str:
-    return (
-        f"## {TITLES.get(result.config['recipe'], result.config['recipe'])}: {title}\n\n{_source(result)}\n\n"
-    )
-
-
-def _source(result: Result) -> str:
-    return f"`torchsite reproduce {result.name}` → `results/{result.name}.json` ({result.time})"
-
-
-def _notes(table: Sequence[Mapping[str, Any]]) -> str:
-    """What does not apply and why, and which layers and options were not the usual ones."""
-    refused = [
-        f"- {method_name(line['method'])} {on_model(line['model'])} is not defined: {line['reason']}"
-        for line in table
-        if "reason" in line
-    ]
-    chosen = [
-        f"- {method_name(line['method'])} {on_model(line['model'])}: "
-        + ", ".join(f"{key} = {value}" for key, value in line["options"].items())
-        for line in table
-        if line["options"] and "reason" not in line
-    ]
-    return "\n".join(["", *refused, *chosen]) + "\n" if refused or chosen else ""
-
-
 def _paper_raw(paper: Mapping[str, Sequence[float | None]], line: Mapping[str, Any]) -> str:
     scores = paper.get(line["method"], (None, None))
-    return _shown(scores[line["model"] != "site"], 4)
+    return shown(scores[line["model"] != "site"], 4)
 
 
 def _spoken(who: str) -> str:
@@ -201,10 +149,6 @@ def _spoken(who: str) -> str:
 def _both(paper: Mapping[str, float], ending: str) -> str:
     digits = 2 if ending == "_transformed" else 3
     return f"{paper[f'site{ending}']:.{digits}f} ({paper[f'black_box{ending}']:.{digits}f})"
-
-
-def _shown(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def _kind(name: str) -> str:
@@ -219,6 +163,8 @@ def _in_order(results: Mapping[str, Result]) -> list[tuple[str, Result]]:
 
 SECTIONS: Mapping[str, Callable[[Result], str]] = {
     "baselines": baselines_section,
+    "explanations": explanations_section,
+    "sheet": sheet_section,
     "consistency": consistency_section,
     "mask_k": mask_k_section,
     "failures": failures_section,

@@ -133,12 +133,26 @@ def test_sections_stand_in_the_order_of_the_paper_and_other_results_have_none(tm
     text = "\n".join(paper_sections(results))
     assert text.index("Table 2") < text.index("Table 1") < text.index("Figure 5")
     assert paper_section(results["other"]) is None
+    assert "](pictures/results-mnist_mask_k.png)" in text
     for name in ("cifar10_consistency", "mnist_mask_k"):
         results[name].save(tmp_path / f"{name}.json")
     page = results_page(tmp_path)
     assert "CIFAR-10: self-consistency of all methods" in page
     assert "MNIST: mask-k" in page
     assert "Table 2" not in page
+
+
+@pytest.mark.parametrize("recipe", ["mnist", "cifar10"])
+def test_sheets_are_linked_where_they_may_be_shown(recipe):
+    made = Result(f"{recipe}_explanations", {"pictures": notes("a")}, {"recipe": recipe}, 0, 1.0)
+    lines = [line("site", "rise", **{"self-consistency": [0.125]}), line("site", "x", reason="no")]
+    sheet = Result(
+        f"{recipe}_sheet", {"pictures": [{"class": "a"}], "lines": lines}, {"recipe": recipe}, 0, 1.0
+    )
+    assert "| a | a | a | 0.900 |" in paper_section(made)
+    assert "| RISE | on SITE | 0.125 |" in paper_section(sheet)
+    for result in (made, sheet, failures(recipe)):
+        assert ("](pictures/" in paper_section(result)) == (recipe == "mnist")
 
 
 @pytest.mark.parametrize(
