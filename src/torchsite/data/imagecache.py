@@ -1,13 +1,16 @@
 """Decoded pictures, kept as one memory-mapped file per listing and size.
 
 The cache is written as a whole or not at all: a scratch directory gets its final name in one step. Its key is
-made of the pictures' paths, sizes and times, so a changed folder is decoded again.
+made of the pictures' paths, sizes and times, so a changed folder is decoded again. Decoding goes on where a
+killed process stopped, and is divided among the processes of a distributed run (`shards`).
 """
 
 import hashlib
 import json
 import math
 import shutil
+import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,10 +20,10 @@ import torch
 
 from torchsite.data.archives import whole_directory
 from torchsite.data.dataset import Dataset
-from torchsite.data.decoding import decode_all
 from torchsite.data.pictures import decode
 from torchsite.data.places import cache_directory
 from torchsite.data.request import Request
+from torchsite.data.shards import POLL_SECONDS, SILENCE_SECONDS, Shards
 from torchsite.errors import DataError
 
 FORMAT = 1
@@ -56,14 +59,13 @@ def read_pictures(listing: Listing, request: Request) -> tuple[Dataset, Listing]
     if opened is None:
         if existed:  # a damaged one; a whole one that appeared since is another process's work
             shutil.rmtree(folder, ignore_errors=True)
-        with whole_directory(folder) as scratch:
-            _write(scratch, listing, request)
+        _make(folder, listing, request)
         opened = _open(folder)
     if opened is None:
         raise DataError(f"{folder} was removed or damaged while it was read: call again")
     pixels, kept = opened
     if len(kept) < len(listing.files) and not request.skip_unreadable:
-        first = next(row for row in range(len(listing.files)) if row not in set(kept))
+        first = min(set(range(len(listing.files))) - set(kept))
         decode(listing.paths[first], size)  # says what is wrong with it
     labels = torch.tensor(listing.labels)[kept]
     _check_classes(listing, labels)
@@ -93,26 +95,56 @@ def _open(folder: Path) -> tuple[np.ndarray, list[int]] | None:
         return None
 
 
-def _write(folder: Path, listing: Listing, request: Request) -> None:
-    size, kept = request.picture_size, []
-    pictures = decode_all(
+def _make(folder: Path, listing: Listing, request: Request) -> None:
+    """Decode into shards beside the folder and join them there; another process may be faster."""
+    shards = Shards(
+        folder.with_name(f".{folder.name}.shards"),
         listing.paths,
-        partial(decode, size=size),
+        partial(decode, size=request.picture_size),
+        folder.is_dir,
         title=f"decoding {listing.name}",
         skip=request.skip_unreadable,
         progress=request.progress,
     )
-    with (folder / "pixels.bin").open("wb") as out:
-        for row, picture in enumerate(pictures):
-            if picture is not None:
-                out.write(picture.tobytes())
-                kept.append(row)
+    try:
+        shards.folder.mkdir(parents=True, exist_ok=True)
+        if shards.fill():
+            with whole_directory(folder) as scratch:
+                _join(scratch, shards, listing, request.picture_size)
+        else:
+            _wait(folder, shards)
+    except OSError as error:
+        if _open(folder) is None:
+            raise DataError(
+                f"cannot write to the cache in {folder.parent} ({error}): free space there or set "
+                "TORCHSITE_CACHE to another directory"
+            ) from error
+    finally:
+        if folder.is_dir():
+            shutil.rmtree(shards.folder, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                shards.folder.rmdir()  # unless some shards are finished: they wait for the next attempt
+
+
+def _join(scratch: Path, shards: Shards, listing: Listing, size: int) -> None:
+    kept = shards.join(scratch / "pixels.bin")
     if not kept:
+        shutil.rmtree(shards.folder, ignore_errors=True)
         raise DataError(
             f"none of the {len(listing.files)} pictures in {listing.root} can be read: check the files"
         )
     about = {"shape": [len(kept), 3, size, size], "kept": kept, "root": str(listing.root)}
-    (folder / "about.json").write_text(json.dumps(about))
+    (scratch / "about.json").write_text(json.dumps(about))
+
+
+def _wait(folder: Path, shards: Shards) -> None:
+    """Until the first rank has joined the shards."""
+    end = time.monotonic() + SILENCE_SECONDS
+    while _open(folder) is None:
+        if not shards.folder.is_dir() and time.monotonic() > end:
+            raise DataError(f"{folder} was not made by the first process: look at what it says")
+        time.sleep(POLL_SECONDS)
 
 
 def _check_classes(listing: Listing, labels: torch.Tensor) -> None:
