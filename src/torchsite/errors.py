@@ -36,6 +36,10 @@ class TrainingError(TorchsiteError):
     """Training stopped because going on would have been pointless: divergence or collapse."""
 
 
+class StoppedError(TorchsiteError):
+    """Training was told to stop (SIGTERM) and did, after writing a checkpoint to go on from."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The tail of an "unknown name" message: the nearest known name, then all of them."""
     names = sorted(known)

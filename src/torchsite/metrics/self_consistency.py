@@ -72,7 +72,8 @@ def self_consistency(
         )
     seed = int(torch.randint(2**62, (1,), generator=rng))
     poses = Poses(TransformFamily() if family is None else family, n_transforms, seed)
-    metric = SelfConsistency(explain, poses=poses, n_classes=int(classes.max()) + 1, n_resamples=n_resamples)
+    options: dict[str, Any] = {"n_classes": int(classes.max()) + 1, "n_resamples": n_resamples}
+    metric = SelfConsistency(explain, poses=poses, sync_on_compute=False, **options)  # of this process alone
     for part in torch.arange(len(images)).tensor_split(math.ceil(len(images) / max(chunk, 3))):
         metric.update(images[part], classes[part], indices=part)
     result: SelfConsistencyResult = metric.compute()

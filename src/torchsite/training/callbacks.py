@@ -9,6 +9,8 @@ import hashlib
 import logging
 import os
 import re
+import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,9 @@ import lightning as L
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from torchsite.errors import TrainingError
+from torchsite.errors import StoppedError, TrainingError
 from torchsite.training.module import LN2, Training
+from torchsite.training.ranks import highest_of_ranks
 
 log = logging.getLogger(__name__)
 CHECKPOINT = re.compile(r"(?P<number>\d{8})-(?P<digest>[0-9a-f]{16})\.ckpt")
@@ -27,9 +30,14 @@ LAST_GOOD = "last_good"
 
 
 class Checkpoints(Callback):
-    """Writes the whole state of a run every so many seconds, and at its end."""
+    """Writes the whole state of a run every so many seconds, at its end, and when it is told to stop.
+
+    SIGTERM, which schedulers send before they kill, lets the running step end; then the state is written and
+    `StoppedError` raised, on all ranks if one of them was told.
+    """
 
     def __init__(self, folder: Path, seconds: float) -> None:
+        self.told_to_stop = False
         self.folder, self.seconds = folder / "checkpoints", seconds
         self.started = self.written = time.monotonic()
         self.spent_before = 0.0
@@ -39,11 +47,26 @@ class Checkpoints(Callback):
         """How long the run has taken, the time before it was resumed included."""
         return self.spent_before + time.monotonic() - self.started
 
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Listen to SIGTERM; Lightning, which listens as well, restores what was there before."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self._note)
+
+    def _note(self, *_: Any) -> None:
+        self.told_to_stop = True
+
     def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, *_: Any) -> None:
-        """Save if it is time, on all ranks together."""
+        """Save if it is time, on all ranks together; stop if one of them was told to."""
         due = time.monotonic() - self.written >= self.seconds
-        if trainer.strategy.reduce_boolean_decision(due, all=False):
+        wish = highest_of_ranks(2 if self.told_to_stop else int(due))
+        if wish:
             self.save(trainer)
+        if wish == 2:
+            assert isinstance(pl_module, Training)
+            raise StoppedError(
+                f"told to stop (SIGTERM) after step {pl_module.steps_done}: the state of the run is in "
+                f"{self.folder}, go on with resume=True"
+            )
 
     def on_train_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Save the end of the run."""

@@ -26,10 +26,14 @@ class TrainingConfig:
     n_nearest: int = 16
     n_exemplars: int = 4
     warp: Literal["target", "prototype"] = "target"
+    views: Literal["posed", "two_posed", "upright_and_posed"] = "posed"
+    flip: bool = False
     equivariance_weight: float = 0.0
     mean_decay: float = 0.99
     ema_decay: float = 0.0
     precision: Literal["32", "bf16"] = "32"
+    accumulate: int = 1
+    compile: bool = False
     family: TransformFamily = field(default_factory=TransformFamily)
     seed: int = 0
     validate_every: int = 1
@@ -40,6 +44,7 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         for name in (
             "epochs",
+            "accumulate",
             "n_nearest",
             "n_exemplars",
             "validate_every",
@@ -58,9 +63,19 @@ class TrainingConfig:
         for name in ("warm_up", "label_smoothing", "mean_decay", "ema_decay"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name}: expected a number in [0, 1), got {getattr(self, name)}")
+        if self.batch_size % self.accumulate or self.batch_size < 2 * self.accumulate:
+            raise ConfigError(
+                f"accumulate: expected a divisor of batch_size = {self.batch_size} that leaves at least two "
+                f"pictures in a part, got {self.accumulate}"
+            )
         for name in ("learning_rate", "muon_learning_rate"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ConfigError(f"{name}: expected a positive number, got {getattr(self, name)}")
+        if self.equivariance_weight and self.views == "posed":
+            raise ConfigError(
+                "equivariance_weight: the direct term compares two views of each picture: "
+                "expected views = two_posed or upright_and_posed, got posed"
+            )
         if self.n_exemplars > self.n_nearest:
             raise ConfigError(
                 f"n_exemplars: expected at most n_nearest = {self.n_nearest}, got {self.n_exemplars}"

@@ -23,9 +23,12 @@ from torchsite.objective import Targets, class_feature_sums, to_unit
 from torchsite.randomness import Rng
 from torchsite.shapes import Features, Labels, Pixels
 from torchsite.training.config import TrainingConfig
-from torchsite.training.loader import Rows
+from torchsite.training.loader import Rows, Share
+from torchsite.training.ranks import rows_of_all_ranks, sum_over_ranks
 from torchsite.transforms import Transform
 
+CHUNK = 1024
+WHOLE = Share()
 NearestTable = Int32[Tensor, "pictures classes nearest"]
 
 
@@ -33,8 +36,11 @@ class TargetSource(nn.Module, abc.ABC):
     """Gives the targets of a batch and learns from its features; what it has learnt is checkpointed."""
 
     @abc.abstractmethod
-    def forward(self, rows: Rows, rng: Rng) -> Targets:
-        """Targets for these pictures, per class (and picture), in the canonical pose."""
+    def forward(self, rows: Rows, rng: Rng, share: Share = WHOLE) -> Targets:
+        """Targets for these pictures, per class (and picture), in the canonical pose.
+
+        `rng` draws for the whole global batch, of which the pictures are a share.
+        """
 
     def learn(self, features: Features, rows: Rows, labels: Labels, transform: Transform) -> None:
         """Take note of the features of transformed pictures, already in [0, 1]."""
@@ -50,7 +56,7 @@ class FixedMeans(TargetSource):
         super().__init__()
         self.register_buffer("means", class_mean_images(data), persistent=False)
 
-    def forward(self, rows: Rows, rng: Rng) -> Targets:
+    def forward(self, rows: Rows, rng: Rng, share: Share = WHOLE) -> Targets:
         """The same means for every picture."""
         return self.means
 
@@ -67,7 +73,7 @@ class RunningMeans(TargetSource):
         self.register_buffer("sums", torch.zeros(n_classes, *shape))
         self.register_buffer("weights", torch.zeros(n_classes, 1, *shape[1:]))
 
-    def forward(self, rows: Rows, rng: Rng) -> Targets:
+    def forward(self, rows: Rows, rng: Rng, share: Share = WHOLE) -> Targets:
         """The means so far; one half, which asks for nothing, where nothing was seen yet."""
         means = self.sums / self.weights.clamp_min(1e-6)
         return torch.where(self.weights > 1e-6, means, torch.full_like(means, 0.5))
@@ -76,9 +82,7 @@ class RunningMeans(TargetSource):
         """Add the sums of all ranks to the decayed old ones."""
         sums, weights = class_feature_sums(features, labels, transform, len(self.sums))
         for total, new in ((self.sums, sums), (self.weights, weights)):
-            if torch.distributed.is_available() and torch.distributed.is_initialized():
-                torch.distributed.all_reduce(new)
-            total.mul_(self.decay).add_(new)
+            total.mul_(self.decay).add_(sum_over_ranks(new))
 
 
 class NearestExemplars(TargetSource):
@@ -94,7 +98,7 @@ class NearestExemplars(TargetSource):
         bank = data.images if shape is None else torch.full((len(data), *shape), 128, dtype=torch.uint8)
         self.register_buffer("bank", bank, persistent=self.learns)
 
-    def forward(self, rows: Rows, rng: Rng) -> Targets:
+    def forward(self, rows: Rows, rng: Rng, share: Share = WHOLE) -> Targets:
         """Means over `n_exemplars` neighbours, drawn anew for each batch."""
         table: Tensor = self.get_buffer("table")[rows.to(self.bank.device)]
         columns = torch.randperm(table.shape[-1], generator=rng)[: self.n_exemplars]
@@ -102,14 +106,15 @@ class NearestExemplars(TargetSource):
         return self.bank[chosen].float().mean(2).div_(255)
 
     def learn(self, features: Features, rows: Rows, labels: Labels, transform: Transform) -> None:
-        """Remember the features in the canonical pose, where the picture covers it."""
+        """Remember the features of all ranks in the canonical pose, where the picture covers it."""
         if not self.learns:
             return
         back = transform.inverse()
         mask = back.mask((features.shape[-2], features.shape[-1])).unsqueeze(1)
         fresh = (back(features.detach()) * 255).round().clamp(0, 255).to(torch.uint8)
         places = rows.to(self.bank.device)
-        self.bank[places] = torch.where(mask, fresh, self.bank[places])
+        renewed = torch.where(mask, fresh, self.bank[places])
+        self.bank[rows_of_all_ranks(places)] = rows_of_all_ranks(renewed)
 
 
 class SampledExemplars(TargetSource):
@@ -121,10 +126,11 @@ class SampledExemplars(TargetSource):
         self.members = [torch.nonzero(data.labels == i).flatten() for i in range(len(data.classes))]
         self.model = [model]  # in a list: the model is not a part of its targets
 
-    def forward(self, rows: Rows, rng: Rng) -> Targets:
+    def forward(self, rows: Rows, rng: Rng, share: Share = WHOLE) -> Targets:
         """classes × batch additional forward passes through F1."""
         model = self.model[0]
-        chosen = sample_members(self.members, len(rows), rng)
+        n = len(rows) * share.of
+        chosen = sample_members(self.members, n, rng)[share.rows(n)]
         with torch.no_grad():
             device = next(model.parameters()).device
             features = model.features(to_float(self.images[chosen.flatten()]).to(device))
@@ -144,7 +150,11 @@ def make_targets(model: SITE, data: Dataset, config: TrainingConfig) -> TargetSo
 
 def class_mean_images(data: Dataset) -> Targets:
     """The mean picture of each class, in [0, 1]."""
-    return torch.stack([to_float(data.images[data.labels == i]).mean(0) for i in range(len(data.classes))])
+    sums = torch.zeros(len(data.classes), *data.images.shape[1:], dtype=torch.float64)
+    for images, labels in zip(data.images.split(CHUNK), data.labels.split(CHUNK), strict=True):
+        sums.index_add_(0, labels, images.double())
+    counts = torch.tensor(data.counts).clamp_min(1).view(-1, 1, 1, 1)
+    return (sums / (255 * counts)).float()
 
 
 def sample_members(members: list[Labels], n: int, rng: Rng) -> Int64[Tensor, "batch classes"]:

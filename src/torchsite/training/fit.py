@@ -19,6 +19,7 @@ from torchsite.model.config import class_names
 from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.training.averaging import WeightAverage
+from torchsite.training.batchnorm import GlobalStatistics
 from torchsite.training.callbacks import (
     Checkpoints,
     CollapseWatch,
@@ -29,6 +30,7 @@ from torchsite.training.callbacks import (
 from torchsite.training.config import TrainingConfig
 from torchsite.training.module import BlackBoxTraining, SiteTraining, Training
 from torchsite.training.quiet import quiet
+from torchsite.training.ranks import is_first, launch_options
 from torchsite.training.record import RUN_FILE, check_run, describe_run, write_run
 
 log = logging.getLogger(__name__)
@@ -62,6 +64,8 @@ def fit(
 
     With `resume`, a run that was interrupted goes on to the weights it would have reached; without, an
     old run in the same folder is an error. Without `validation`, a tenth of the data is held out.
+    Under `torchrun`, or with `devices` (and `num_nodes`) among the options for Lightning's `Trainer`, several
+    processes share every batch and reach the weights that one would reach.
     """
     config, folder = config or TrainingConfig(), Path(folder)
     _check_fit(model, data)
@@ -81,6 +85,7 @@ def fit(
         model.save_pretrained(folder / "model")
         settings = {"training": to_mapping(config), "model": to_mapping(model.config), "data": data.name}
         Result("training", measures, settings, config.seed, seconds).save(folder / "result.json")
+    trainer.strategy.barrier()
     model.eval()
     return Fitted(model, measures, seconds, folder)
 
@@ -136,7 +141,13 @@ def _trainer(
         "check_val_every_n_epoch": config.validate_every,
         "log_every_n_steps": max(1, min(20, n_steps)),
     }
-    return L.Trainer(**(settings | options))
+    if not options.get("sync_batchnorm"):
+        options = options | {"plugins": [GlobalStatistics(), *_listed(options.get("plugins"))]}
+    return L.Trainer(**(settings | launch_options() | options))
+
+
+def _listed(plugins: Any) -> list[Any]:
+    return list(plugins) if isinstance(plugins, list | tuple) else [] if plugins is None else [plugins]
 
 
 def _loggers(folder: Path) -> list[Logger]:
@@ -155,8 +166,9 @@ def _begin(folder: Path, resume: bool, description: Mapping[str, Any]) -> Path |
         raise ConfigError(f"{folder} holds an earlier run: go on with resume=True, or name another folder")
     if resume and (folder / RUN_FILE).exists():
         check_run(folder, description)
-        _keep_logs(folder / "logs" / "metrics.csv")
-    else:
+        if is_first():
+            _keep_logs(folder / "logs" / "metrics.csv")
+    elif is_first():
         write_run(folder, description)
     return last_checkpoint(folder)
 

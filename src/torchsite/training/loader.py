@@ -5,6 +5,7 @@ have seen: the loader only has to be told how many steps are done.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Int64
@@ -21,11 +22,34 @@ def epoch_order(n: int, seed: int, epoch: int) -> Rows:
     return torch.randperm(n, generator=make_rng(seed, "order", epoch))
 
 
+@dataclass(frozen=True)
+class Share:
+    """What one process works on at once: a part of the global batch, and of that every `ranks`-th row.
+
+    A part is the same for any number of ranks, which matters to statistics of batches.
+    """
+
+    rank: int = 0
+    ranks: int = 1
+    part: int = 0
+    parts: int = 1
+
+    @property
+    def of(self) -> int:
+        """How many shares make a global batch; all are of one size."""
+        return self.ranks * self.parts
+
+    def rows(self, n: int) -> slice:
+        """These rows of anything that has a row for each of the `n` pictures of a global batch."""
+        start, stop = (n * part // self.parts for part in (self.part, self.part + 1))
+        return slice(start + self.rank, stop, self.ranks)
+
+
 class RowLoader:
     """Iterates over the rows of one epoch, from the step that training has reached.
 
     `steps_done` tells the optimiser steps so far; each of `ranks` processes sees its own part of every
-    global batch.
+    global batch, and works on it in `parts`.
     """
 
     def __init__(
@@ -36,13 +60,17 @@ class RowLoader:
         steps_done: Callable[[], int],
         rank: int = 0,
         ranks: int = 1,
+        parts: int = 1,
     ) -> None:
-        if batch_size % ranks:
-            raise ConfigError(f"batch_size: expected a multiple of the {ranks} processes, got {batch_size}")
+        if batch_size % (ranks * parts):
+            raise ConfigError(
+                f"batch_size: expected a multiple of {ranks * parts} ({ranks} processes × {parts} parts that "
+                f"are accumulated), got {batch_size}"
+            )
         if n < batch_size:
             raise ConfigError(f"batch_size: expected at most the {n} training pictures, got {batch_size}")
         self.n, self.batch_size, self.seed = n, batch_size, seed
-        self.steps_done, self.rank, self.ranks = steps_done, rank, ranks
+        self.steps_done, self.share = steps_done, Share(rank, ranks)
 
     def __len__(self) -> int:
         return self.n // self.batch_size
@@ -59,17 +87,18 @@ class RowLoader:
         order = epoch_order(self.n, self.seed, epoch)
         for step in range(first, len(self)):
             rows = order[step * self.batch_size : (step + 1) * self.batch_size]
-            yield rows[self.rank :: self.ranks]
+            yield rows[self.share.rows(len(rows))]
 
 
 class Parts:
-    """The rows 0 to n - 1 in order, in parts of at most `size`."""
+    """The rows 0 to n - 1 in order, in parts of at most `size`; one process of several takes some of them."""
 
-    def __init__(self, n: int, size: int) -> None:
-        self.n, self.size = n, size
+    def __init__(self, n: int, size: int, share: Share | None = None) -> None:
+        parts = torch.arange(n).split(size) if n else ()
+        self.parts = parts[(share or Share()).rows(len(parts))]
 
     def __len__(self) -> int:
-        return -(-self.n // self.size)
+        return len(self.parts)
 
     def __iter__(self) -> Iterator[Rows]:
-        return iter(torch.arange(self.n).split(self.size))
+        return iter(self.parts)

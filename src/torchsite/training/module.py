@@ -2,13 +2,15 @@
 
 import abc
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import lightning as L
 import torch
 from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
 
 from torchsite.data import Dataset, to_float
 from torchsite.errors import TrainingError
@@ -16,15 +18,18 @@ from torchsite.metrics import self_consistency
 from torchsite.model import SITE, BlackBox
 from torchsite.objective import classification_loss, equivariance_loss, to_unit, transformation_loss
 from torchsite.randomness import Rng, make_rng
-from torchsite.shapes import Images, Labels, Prototypes, Scalar
+from torchsite.shapes import Features, Images, Labels, Prototypes, Scalar
+from torchsite.training.batch import Batch
 from torchsite.training.config import TrainingConfig
 from torchsite.training.exemplars import make_targets
-from torchsite.training.loader import Parts, RowLoader, Rows
+from torchsite.training.loader import Parts, RowLoader, Rows, Share
 from torchsite.training.optimisers import make_optimisers, schedule
 from torchsite.training.progress import set_progress
-from torchsite.transforms import Transform
+from torchsite.training.ranks import mean_over_ranks, notes_of_all_ranks, rows_of_all_ranks
+from torchsite.transforms import AffineTransform, Transform
 
 LN2 = math.log(2)
+VALIDATION_PART = 250
 
 
 @contextmanager
@@ -33,6 +38,14 @@ def seeded(seed: int, step: int, rank: int) -> Iterator[None]:
     with torch.random.fork_rng():
         torch.manual_seed(make_rng(seed, "step", step, rank).initial_seed())
         yield
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """`parts["loss"]` is what is minimised, the rest is worth watching; `features` are learnt from."""
+
+    parts: dict[str, Tensor]
+    features: Features | None = None
 
 
 class Training(L.LightningModule, abc.ABC):
@@ -48,16 +61,25 @@ class Training(L.LightningModule, abc.ABC):
         self.recipe = config
         self.data, self.validation = data, validation
         self.automatic_optimization = False
-        self.last_rows: Rows = torch.empty(0, dtype=torch.int64)
+        self.measured: list[tuple[int, int, dict[str, float]]] = []
 
     @abc.abstractmethod
-    def losses(self, images: Images, labels: Labels, rows: Rows) -> dict[str, Tensor]:
-        """The parts of the loss and what is worth watching; `loss` is what is minimised."""
+    def losses(self, batch: Batch) -> Losses:
+        """The loss of a batch and what is worth watching."""
+
+    def learn(self, batch: Batch, features: Features) -> None:
+        """Take note of the features of a whole step."""
+        del batch, features
 
     @property
     def steps_done(self) -> int:
         """Optimiser steps so far; Lightning counts each of several optimisers."""
         return self.global_step // max(1, len(self.trainer.optimizers))
+
+    @property
+    def share(self) -> Share:
+        """Which rows of every global batch, and which parts of the validation, are this process's."""
+        return Share(self.global_rank, self.trainer.world_size)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -68,6 +90,10 @@ class Training(L.LightningModule, abc.ABC):
     def n_steps(self) -> int:
         """Optimiser steps of the whole run."""
         return self.recipe.epochs * self.steps_per_epoch
+
+    def setup(self, stage: str) -> None:
+        """Ranks need not send each other buffers: all compute the same, and the targets' may be large."""
+        self._ddp_params_and_buffers_to_ignore = [name for name, _ in self.named_buffers()]
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Go on as if never interrupted; Lightning's own counts drift from one resumption to the next."""
@@ -81,8 +107,9 @@ class Training(L.LightningModule, abc.ABC):
             self.recipe.batch_size,
             self.recipe.seed,
             lambda: self.steps_done,
-            self.global_rank,
-            self.trainer.world_size,
+            self.share.rank,
+            self.share.ranks,
+            self.recipe.accumulate,
         )
 
     def configure_optimizers(self) -> Any:
@@ -95,42 +122,106 @@ class Training(L.LightningModule, abc.ABC):
             self._step(rows)
 
     def _step(self, rows: Rows) -> None:
-        self.last_rows = rows
-        images = to_float(self.data.images[rows.cpu()].to(self.device))
-        labels = self.data.labels[rows.cpu()].to(self.device)
-        parts = self.losses(images, labels, rows)
-        self._check_finite(parts["loss"])
+        batch, n_parts = self._batch(rows), self.recipe.accumulate
         optimisers = self.optimizers()
         optimisers = optimisers if isinstance(optimisers, list) else [optimisers]
         factor = schedule(self.recipe, self.n_steps)(self.steps_done)
         for optimiser in optimisers:
             optimiser.zero_grad()
-        self.manual_backward(parts["loss"])
+        found = [
+            self._backward(part, last=number == n_parts)
+            for number, part in enumerate(batch.parts(n_parts), start=1)
+        ]
         for optimiser in optimisers:
             for group in optimiser.param_groups:
                 group["lr"] = factor * group.setdefault("peak_lr", group["lr"])
             optimiser.step()
-        self.log_dict({name: value.detach() for name, value in parts.items()}, prog_bar=True)
+        features = [part.features for part in found if part.features is not None]
+        if features:
+            self.learn(batch, torch.cat(features))
+        self._log({name: torch.stack([part.parts[name] for part in found]).mean() for name in found[0].parts})
         self.log("learning rate", factor * self.recipe.learning_rate)
-        if "transformation" in parts:
-            self.log("transformation minus ln 2", parts["transformation"].detach() - LN2)
 
-    def poses(self, n: int, purpose: str = "pose") -> Transform:
-        """The random transforms of this step."""
-        rng = make_rng(self.recipe.seed, purpose, self.steps_done, self.global_rank)
-        return self.recipe.family.sample(n, rng=rng).to(self.device)
+    def _batch(self, rows: Rows) -> Batch:
+        images = to_float(self.data.images[rows.cpu()].to(self.device))
+        labels = self.data.labels[rows.cpu()].to(self.device)
+        return Batch(rows, self._flipped(images), labels, self.share, self.views())
+
+    def _flipped(self, images: Images) -> Images:
+        """A random half of the pictures mirrored, if the recipe asks for it."""
+        if not self.recipe.flip:
+            return images
+        n, rng = self.recipe.batch_size, make_rng(self.recipe.seed, "flip", self.steps_done, 0)
+        mirror = (torch.rand(n, generator=rng) < 0.5)[self.share.rows(n)].to(images.device)
+        return torch.where(mirror[:, None, None, None], images.flip(-1), images)
+
+    def _backward(self, part: Batch, *, last: bool) -> Losses:
+        """Add the gradients of one part to those before; with the last one, ranks exchange them."""
+        found = self.losses(part)
+        means = mean_over_ranks(torch.stack([value.detach().float() for value in found.parts.values()]))
+        shared = dict(zip(found.parts, means, strict=True))
+        self._check_finite(shared["loss"], found.parts["loss"], part.rows)
+        model = self.trainer.strategy.model
+        with nullcontext() if last or not isinstance(model, DistributedDataParallel) else model.no_sync():
+            self.manual_backward(found.parts["loss"] / self.recipe.accumulate)
+        return Losses(shared, found.features)
+
+    def _log(self, parts: Mapping[str, Tensor]) -> None:
+        self.log_dict(parts, prog_bar=True)
+        if "transformation" in parts:
+            self.log("transformation minus ln 2", parts["transformation"] - LN2)
+
+    def views(self) -> tuple[Transform, ...]:
+        """The poses in which each picture of the global batch stands in it; the last one is always random."""
+        posed = self.poses()
+        if self.recipe.views == "two_posed":
+            return self.poses("second pose"), posed
+        if self.recipe.views == "upright_and_posed":
+            return AffineTransform.identity(self.recipe.batch_size).to(self.device), posed
+        return (posed,)
+
+    def poses(self, purpose: str = "pose") -> Transform:
+        """The random transforms of the global batch of this step: one stream (0) for all ranks."""
+        rng = make_rng(self.recipe.seed, purpose, self.steps_done, 0)
+        return self.recipe.family.sample(self.recipe.batch_size, rng=rng).to(self.device)
+
+    def on_train_start(self) -> None:
+        """All ranks must go on from one place; a file system that lags could show them different ones."""
+        places = sorted(set(notes_of_all_ranks(self.steps_done)))
+        if len(places) > 1:
+            raise TrainingError(
+                f"the processes found checkpoints of different steps ({places}): "
+                f"their folder must be the same on all nodes; start again"
+            )
 
     def val_dataloader(self) -> Parts:
-        """Parts of the validation slice."""
-        return Parts(min(len(self.validation), self.recipe.n_validation), 250)
+        """This process's parts of the validation slice: every picture is looked at once."""
+        n = min(len(self.validation), self.recipe.n_validation)
+        return Parts(n, VALIDATION_PART, self.share)
+
+    def on_validation_epoch_start(self) -> None:
+        """Nothing measured yet."""
+        self.measured = []
 
     def validation_step(self, rows: Rows, batch_idx: int) -> None:
-        """Log the measures of one part of the validation slice, the same poses every time."""
+        """Measure one part of the validation slice, in the same poses every time."""
         images = to_float(self.validation.images[rows.cpu()].to(self.device))
         labels = self.validation.labels[rows.cpu()].to(self.device)
-        measures = self.measures(images, labels, make_rng(self.recipe.seed, "validation", batch_idx))
-        named = {f"validation {name}": value for name, value in measures.items()}
-        self.log_dict(named, on_epoch=True, batch_size=len(rows), sync_dist=True)
+        number = int(rows[0]) // VALIDATION_PART
+        measures = self.measures(images, labels, make_rng(self.recipe.seed, "validation", number))
+        self.measured.append((number, len(rows), measures))
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the means over all pictures, whichever process looked at them."""
+        parts = sorted(
+            (part for parts in notes_of_all_ranks(self.measured) for part in parts), key=lambda part: part[0]
+        )
+        total = sum(n for _, n, _ in parts)
+        means = {
+            f"validation {name}": sum(n * measures[name] for _, n, measures in parts) / total
+            for name in (parts[0][2] if parts else {})
+        }
+        self.log_dict(means, sync_dist=True)  # the same on every rank
 
     def measures(self, images: Images, labels: Labels, rng: Rng) -> dict[str, float]:
         """Accuracy on pictures as they are and in random poses."""
@@ -138,37 +229,41 @@ class Training(L.LightningModule, abc.ABC):
         upright, posed = (self.model(pictures).argmax(1) == labels for pictures in (images, pose(images)))
         return {"accuracy": float(upright.float().mean()), "posed accuracy": float(posed.float().mean())}
 
-    def _check_finite(self, loss: Scalar) -> None:
-        if not torch.isfinite(loss):
-            raise TrainingError(
-                f"the loss became {loss.item()} at step {self.steps_done}, on the pictures numbered "
-                f"{self.last_rows.tolist()}: lower the learning rate (now {self.recipe.learning_rate:g}) "
-                f"or look at these pictures; the last good weights are kept in the run's folder"
-            )
+    def _check_finite(self, mean: Scalar, loss: Scalar, rows: Rows) -> None:
+        """All ranks stop if the loss of one is no number, and name the pictures of those ranks."""
+        if torch.isfinite(mean):
+            return
+        losses = rows_of_all_ranks(loss.detach().float().reshape(1))
+        pictures = rows_of_all_ranks(rows.to(loss.device)).reshape(len(losses), -1)[~torch.isfinite(losses)]
+        raise TrainingError(
+            f"the loss became {mean.item()} at step {self.steps_done}, on the pictures numbered "
+            f"{pictures.flatten().tolist()}: lower the learning rate (now {self.recipe.learning_rate:g}) "
+            f"or look at these pictures; the last good weights are kept in the run's folder"
+        )
 
 
 class SiteTraining(Training):
-    """CE(logits(T x), y) + λ · L_trans (+ direct equivariance between two poses of each picture)."""
+    """CE(logits(T x), y) + λ · L_trans (+ direct equivariance between two views of each picture)."""
 
     model: SITE
 
     def __init__(self, model: SITE, data: Dataset, validation: Dataset, config: TrainingConfig) -> None:
         super().__init__(model, data, validation, config)
         self.targets = make_targets(model, data, config)
+        self.run = torch.compile(model.run) if config.compile else model.run
 
-    def losses(self, images: Images, labels: Labels, rows: Rows) -> dict[str, Tensor]:
-        """All parts of the objective for pictures in one random pose, or in two for the direct term."""
-        config, n = self.recipe, len(images)
-        poses = [self.poses(n, name) for name in self._pose_names()]
-        run = self.model.run(torch.cat([pose(images) for pose in poses]))
-        classification = classification_loss(run.logits, labels.repeat(len(poses)), config.label_smoothing)
-        transformation = self._transformation_loss(run.raw_prototypes[:n], rows, poses[0])
+    def losses(self, batch: Batch) -> Losses:
+        """All parts of the objective; prototypes are judged in the last view, whose pose is random."""
+        config, n, poses = self.recipe, len(batch), batch.poses
+        run = self.run(torch.cat([pose(batch.images) for pose in poses]))
+        labels = batch.labels.repeat(len(poses))
+        classification = classification_loss(run.logits, labels, config.label_smoothing)
+        transformation = self._transformation_loss(run.raw_prototypes[-n:], batch)
         loss = classification + config.transformation_weight * transformation
-        self.targets.learn(to_unit(run.features[:n].detach(), self.model.bce_slope), rows, labels, poses[0])
         parts = {
             "classification": classification,
             "transformation": transformation,
-            "accuracy": (run.logits[:n].argmax(1) == labels).float().mean(),
+            "accuracy": (run.logits[:n].argmax(1) == batch.labels).float().mean(),
             "|w|": run.prototypes.detach().abs().mean(),
             "|z|": run.features.detach().abs().mean(),
         }
@@ -177,15 +272,17 @@ class SiteTraining(Training):
             equivariance = equivariance_loss(first, second, poses[1] @ poses[0].inverse())
             loss = loss + config.equivariance_weight * equivariance
             parts["equivariance"] = equivariance
-        return {"loss": loss} | parts
+        return Losses({"loss": loss} | parts, run.features[:n].detach())
 
-    def _pose_names(self) -> list[str]:
-        return ["pose", "second pose"] if self.recipe.equivariance_weight else ["pose"]
+    def learn(self, batch: Batch, features: Features) -> None:
+        """The targets remember the features of the step."""
+        self.targets.learn(to_unit(features, self.model.bce_slope), batch.rows, batch.labels, batch.poses[0])
 
-    def _transformation_loss(self, raw: Prototypes, rows: Rows, pose: Transform) -> Scalar:
-        rng = make_rng(self.recipe.seed, "exemplars", self.steps_done, self.global_rank)
-        targets = self.targets(rows, rng)
-        return transformation_loss(raw, targets, pose, slope=self.model.bce_slope, warp=self.recipe.warp)
+    def _transformation_loss(self, raw: Prototypes, batch: Batch) -> Scalar:
+        rng = make_rng(self.recipe.seed, "exemplars", self.steps_done, 0)
+        targets, warp = self.targets(batch.rows, rng, batch.share), self.recipe.warp
+        loss = transformation_loss(raw, targets, batch.poses[-1], slope=self.model.bce_slope, warp=warp)
+        return loss * batch.coverage((raw.shape[-2], raw.shape[-1]), inverse=warp == "prototype")
 
     def measures(self, images: Images, labels: Labels, rng: Rng) -> dict[str, float]:
         """Accuracy as for any classifier, and how well the explanation follows the picture."""
@@ -202,8 +299,13 @@ class BlackBoxTraining(Training):
 
     model: BlackBox
 
-    def losses(self, images: Images, labels: Labels, rows: Rows) -> dict[str, Tensor]:
-        """The classification loss of transformed pictures."""
-        logits = self.model(self.poses(len(images))(images))
+    def __init__(self, model: BlackBox, data: Dataset, validation: Dataset, config: TrainingConfig) -> None:
+        super().__init__(model, data, validation, config)
+        self.run = torch.compile(model.forward) if config.compile else model.forward
+
+    def losses(self, batch: Batch) -> Losses:
+        """The classification loss of the views that SITE would see."""
+        logits = self.run(torch.cat([pose(batch.images) for pose in batch.poses]))
+        labels = batch.labels.repeat(len(batch.poses))
         loss = classification_loss(logits.float(), labels, self.recipe.label_smoothing)
-        return {"loss": loss, "accuracy": (logits.argmax(1) == labels).float().mean()}
+        return Losses({"loss": loss, "accuracy": (logits.argmax(1) == labels).float().mean()})

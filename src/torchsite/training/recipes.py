@@ -25,6 +25,8 @@ from torchsite.model.generators import encoder_options
 from torchsite.training.config import TrainingConfig
 from torchsite.transforms import TransformFamily
 
+ENOUGH_VALUES = 2**25
+
 
 @dataclass(frozen=True)
 class ModelSettings:
@@ -117,6 +119,7 @@ def build_model(settings: ModelSettings, data: Dataset, config: TrainingConfig) 
 
 def pixel_statistics(data: Dataset, n: int = 10_000) -> tuple[list[float], list[float]]:
     """Mean and standard deviation of each channel, from at most `n` pictures spread over the set."""
+    n = max(2, min(n, ENOUGH_VALUES // data.images[0].numel()))
     step = max(1, len(data) // n)
     pixels = data.images[::step].double() / 255
     return pixels.mean((0, 2, 3)).tolist(), pixels.std((0, 2, 3)).clamp_min(1e-3).tolist()

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from torchsite.configs import to_mapping
+from torchsite.configs import from_mapping, to_mapping
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError
 from torchsite.model import SITE, BlackBox
@@ -25,10 +25,9 @@ N_SAMPLED = 1000
 
 def describe_run(model: SITE | BlackBox, data: Dataset, config: TrainingConfig) -> dict[str, Any]:
     """Everything that the final weights depend on, as plain data."""
-    training = {name: value for name, value in to_mapping(config).items() if name not in FREE}
     described = {name: value for name, value in to_mapping(model.config).items() if name != "version"}
     pictures = {"name": data.name, "pictures": len(data), "fingerprint": fingerprint(data)}
-    return {"training": training, "model": described, "data": pictures}
+    return {"training": _training(config), "model": described, "data": pictures}
 
 
 def write_run(folder: Path, description: Mapping[str, Any]) -> None:
@@ -42,8 +41,8 @@ def check_run(folder: Path, description: Mapping[str, Any]) -> None:
     """The run to go on with must be the run that was begun."""
     path = folder / RUN_FILE
     try:
-        begun = dict(_flat(json.loads(path.read_text())))
-    except (OSError, ValueError) as error:
+        begun = dict(_flat(_completed(json.loads(path.read_text()))))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ConfigError(f"{path}, which says how this run was begun, cannot be read: {error}") from error
     now = dict(_flat(json.loads(json.dumps(description))))
     differing = [name for name in {**begun, **now} if begun.get(name) != now.get(name)]
@@ -61,6 +60,16 @@ def fingerprint(data: Dataset) -> str:
     digest = hashlib.sha256(data.labels.numpy().tobytes())
     digest.update(data.images[rows].numpy().tobytes())
     return digest.hexdigest()[:16]
+
+
+def _completed(description: dict[str, Any]) -> dict[str, Any]:
+    """A run begun before a field existed was begun with its default."""
+    config = from_mapping(TrainingConfig, description["training"])
+    return description | {"training": _training(config)}
+
+
+def _training(config: TrainingConfig) -> dict[str, Any]:
+    return {name: value for name, value in to_mapping(config).items() if name not in FREE}
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

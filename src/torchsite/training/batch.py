@@ -1,0 +1,50 @@
+"""One step's pictures and their poses: a function of seed and step, whoever works on which part.
+
+The poses of a step are drawn for the whole global batch. A process of several, and a part of a batch whose
+gradients are accumulated, take their rows of it; together they see what one process would see at once.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from torchsite.shapes import Images, Labels, Scalar, Size
+from torchsite.training.loader import Rows, Share
+from torchsite.transforms import Transform
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The pictures that one process works on at once; `all_poses` are those of the global batch."""
+
+    rows: Rows
+    images: Images
+    labels: Labels
+    share: Share
+    all_poses: tuple[Transform, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def poses(self) -> tuple[Transform, ...]:
+        """The transforms of these pictures, one or two for each."""
+        return tuple(pose[self.share.rows(len(pose))] for pose in self.all_poses)
+
+    def parts(self, n: int) -> Iterator["Batch"]:
+        """The batch in `n` parts of equal size, one after the other."""
+        for i in range(n):
+            share = replace(self.share, part=i, parts=n)
+            rows = slice(len(self) * i // n, len(self) * (i + 1) // n)
+            yield Batch(self.rows[rows], self.images[rows], self.labels[rows], share, self.all_poses)
+
+    def coverage(self, size: Size, *, inverse: bool) -> Scalar | float:
+        """This part's share of all cells that the last view covers, times the number of parts.
+
+        With this weight the mean over parts of their means over covered cells is the mean over all covered
+        cells of the global batch.
+        """
+        if self.share.of == 1:
+            return 1.0
+        every = self.all_poses[-1].inverse() if inverse else self.all_poses[-1]
+        covered = every.mask(size).flatten(1).sum(1)
+        return covered[self.share.rows(len(covered))].sum() * self.share.of / covered.sum().clamp_min(1)

@@ -1,0 +1,85 @@
+"""Batch norm over the global batch, so that one process and several see the same statistics.
+
+Torch's own `SyncBatchNorm` does this on GPUs only. This one works wherever `all_reduce` does; it lends its
+forward pass to the model's own layers for the time of the training, and the layers stay the same objects.
+"""
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from lightning.pytorch.plugins.layer_sync import LayerSync
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from torchsite.training.ranks import n_ranks
+
+
+class SumOverRanks(torch.autograd.Function):
+    """The sum over all ranks; its gradient is the sum of theirs."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:  # noqa: D102
+        total = values.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # noqa: D102
+        total = gradient.clone()
+        dist.all_reduce(total)
+        return total
+
+
+class GlobalBatchNorm(_BatchNorm):
+    """Normalises with mean and variance over the pictures of all ranks; each has equally many."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """As the plain layer on the global batch."""
+        if not self.training or n_ranks() == 1:
+            return super().forward(input)
+        self._check_input_dim(input)  # type: ignore[no-untyped-call]
+        maps = input.float() if input.dtype in (torch.float16, torch.bfloat16) else input
+        mean = _global_mean(maps)
+        centred = maps - mean
+        variance = _global_mean(centred.square())
+        self._remember(mean.detach().flatten(), variance.detach().flatten(), input.numel() * n_ranks())
+        normed = centred * (variance + self.eps).rsqrt()
+        if self.affine:
+            normed = normed * self.weight.view(mean.shape) + self.bias.view(mean.shape)
+        return normed.to(input.dtype)
+
+    @torch.no_grad()
+    def _remember(self, mean: Tensor, variance: Tensor, n_values: int) -> None:
+        if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
+            return
+        self.num_batches_tracked += 1
+        share = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        n = n_values / self.num_features
+        self.running_mean.lerp_(mean, share)
+        self.running_var.lerp_(variance * n / (n - 1), share)
+
+
+class GlobalStatistics(LayerSync):
+    """The plugin that lends `GlobalBatchNorm`'s forward pass to every batch norm of a model."""
+
+    def apply(self, model: nn.Module) -> nn.Module:
+        """Before the training; a layer of the user's own that derives from batch norm keeps what it adds."""
+        for module in model.modules():
+            if isinstance(module, _BatchNorm) and not isinstance(module, GlobalBatchNorm):
+                plain = type(module)
+                module.__class__ = type(f"Global{plain.__name__}", (plain, GlobalBatchNorm), {})
+        return model
+
+    def revert(self, model: nn.Module) -> nn.Module:
+        """After it: plain layers again, with what they have learnt."""
+        for module in model.modules():
+            if isinstance(module, GlobalBatchNorm):
+                module.__class__ = type(module).__bases__[0]
+        return model
+
+
+def _global_mean(maps: Tensor) -> Tensor:
+    axes = [axis for axis in range(maps.ndim) if axis != 1]
+    local: Tensor = maps.mean(axes, keepdim=True)
+    return SumOverRanks.apply(local) / n_ranks()  # type: ignore[no-untyped-call]

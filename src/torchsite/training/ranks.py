@@ -1,0 +1,71 @@
+"""What the processes (ranks) of a distributed run tell each other; a process alone hears only itself."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from lightning.pytorch.utilities import rank_zero_only
+from torch import Tensor
+
+
+def n_ranks() -> int:
+    """How many processes train together."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def is_first() -> bool:
+    """Whether this process is the one that writes, as the launcher numbered them; true when alone."""
+    return int(getattr(rank_zero_only, "rank", None) or 0) == 0
+
+
+def sum_over_ranks(values: Tensor) -> Tensor:
+    """The sums of all ranks, on each of them; no gradient passes."""
+    if n_ranks() == 1:
+        return values
+    total = values.detach().clone()
+    dist.all_reduce(total)
+    return total
+
+
+def mean_over_ranks(values: Tensor) -> Tensor:
+    """The means of all ranks, on each of them; no gradient passes."""
+    return sum_over_ranks(values) / n_ranks()
+
+
+def highest_of_ranks(value: int) -> int:
+    """The largest of a small number that each rank has."""
+    if n_ranks() == 1:
+        return value
+    highest = torch.tensor([value])
+    if dist.get_backend() == "nccl":
+        highest = highest.cuda()
+    dist.all_reduce(highest, dist.ReduceOp.MAX)
+    return int(highest)
+
+
+def rows_of_all_ranks(rows: Tensor) -> Tensor:
+    """The rows of all ranks, those of the first rank first; every rank brings equally many."""
+    if n_ranks() == 1:
+        return rows
+    gathered = [torch.empty_like(rows) for _ in range(n_ranks())]
+    dist.all_gather(gathered, rows.contiguous())
+    return torch.cat(gathered)
+
+
+def notes_of_all_ranks(note: Any) -> list[Any]:
+    """A small plain value from each rank."""
+    if n_ranks() == 1:
+        return [note]
+    notes: list[Any] = [None] * n_ranks()
+    dist.all_gather_object(notes, note)
+    return notes
+
+
+def launch_options(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """What Lightning must be told when `torchrun` has started the processes: how many, on how many nodes."""
+    if "TORCHELASTIC_RUN_ID" not in environment or int(environment.get("WORLD_SIZE", "1")) == 1:
+        return {}
+    world, local = int(environment["WORLD_SIZE"]), int(environment["LOCAL_WORLD_SIZE"])
+    return {"devices": local, "num_nodes": world // local, "strategy": "ddp"}

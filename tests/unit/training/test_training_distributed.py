@@ -1,0 +1,92 @@
+"""Two processes reach the weights of one; a process that dies is started again and nothing is lost."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from distributed_work import train
+from safetensors.torch import load_file
+from torch import nn
+from training_makers import make_site
+
+from torchsite.results import Result
+from torchsite.training.batchnorm import GlobalBatchNorm, GlobalStatistics
+from torchsite.training.ranks import launch_options
+
+CASES = {
+    "learned bank": {
+        "extractor": "pyramid",
+        "targets": "nearest",
+        "views": "two_posed",
+        "equivariance_weight": 1.0,
+    },
+    "learned means": {"extractor": "pyramid", "targets": "mean", "accumulate": 2, "warp": "prototype"},
+    "sampled": {"extractor": "pyramid", "targets": "sampled", "optimiser": "muon", "ema_decay": 0.9},
+}
+
+
+def torchrun(folder, cases, *options):
+    """Two processes of one `torchrun`; what they say, and an error if they fail."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    script = Path(__file__).parent / "distributed_work.py"
+    ended = subprocess.run(
+        [*command, *options, str(script), str(folder), json.dumps(cases)],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    return ended.stderr
+
+
+def logged(folder):
+    with (folder / "logs" / "metrics.csv").open() as lines:
+        return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(lines)]
+
+
+def test_two_processes_do_what_one_does(tmp_path):
+    torchrun(tmp_path / "two", CASES)
+    for name, case in CASES.items():
+        one, two = tmp_path / "one" / name, tmp_path / "two" / name
+        train(one, **case)
+        for mine, theirs in zip(logged(one), logged(two), strict=True):
+            assert theirs == pytest.approx(mine, rel=1e-6, abs=1e-6), name
+        weights, others = (load_file(folder / "model" / "model.safetensors") for folder in (one, two))
+        for key, tensor in weights.items():
+            torch.testing.assert_close(others[key], tensor, rtol=1e-6, atol=1e-8)
+        values, found = (Result.load(folder / "result.json").values for folder in (one, two))
+        assert found == pytest.approx(values, rel=1e-5), "some pictures were counted twice, or not at all"
+
+
+def test_a_rank_that_dies_is_started_again_from_the_last_checkpoint(tmp_path):
+    case = {"extractor": "identity", "checkpoint_seconds": 0}
+    said = torchrun(tmp_path, {"killed": case | {"kill_after": 3}}, "--max-restarts", "1")
+    assert "-9" in said
+    assert (tmp_path / "killed" / "steps.txt").read_text() == "1 2 3 4 5 6 "
+    weights = load_file(tmp_path / "killed" / "model" / "model.safetensors")
+    train(tmp_path / "whole", **case)
+    for key, tensor in load_file(tmp_path / "whole" / "model" / "model.safetensors").items():
+        torch.testing.assert_close(weights[key], tensor, rtol=1e-6, atol=1e-8)
+
+
+def test_batch_norm_gets_its_layers_back():
+    model = make_site("pyramid")
+    layers = {name: module for name, module in model.named_modules() if "Norm" in type(module).__name__}
+    kinds, plugin = {name: type(module) for name, module in layers.items()}, GlobalStatistics()
+    assert {nn.BatchNorm1d, nn.BatchNorm2d} <= set(kinds.values())
+    plugin.apply(plugin.apply(model))
+    norms = [module for module in layers.values() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    assert all(isinstance(module, GlobalBatchNorm) for module in norms)
+    plugin.revert(model)
+    assert {name: type(module) for name, module in layers.items()} == kinds
+    assert dict(model.named_modules()).items() >= layers.items()
+
+
+def test_lightning_is_told_what_torchrun_started():
+    started = {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4"}
+    assert launch_options(started) == {"devices": 4, "num_nodes": 2, "strategy": "ddp"}
+    assert launch_options({}) == launch_options(started | {"WORLD_SIZE": "1"}) == {}
