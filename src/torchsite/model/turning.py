@@ -52,7 +52,7 @@ class TurningConv2d(nn.Module):
 
     def forward(self, maps: Maps) -> Maps:
         """An ordinary convolution with the kernels in all orientations."""
-        bias = self.bias
+        bias: Tensor | None = self.bias
         if bias is not None and self.oriented_output:
             bias = bias.repeat(TURNS)
         return F.conv2d(maps, self.kernels(), bias, padding=self.padding)

@@ -1,0 +1,93 @@
+"""In which poses each picture stands in a batch."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from training_makers import digits, make_black_box, make_config, make_site
+
+from torchsite.errors import ConfigError
+from torchsite.objective import equivariance_loss
+from torchsite.training.module import BlackBoxTraining, SiteTraining, Training
+from torchsite.transforms import AffineTransform, angles
+
+
+def make_training(kind: type[Training] = SiteTraining, **changes: object) -> Training:
+    data = digits(40)
+    model = make_site() if kind is SiteTraining else make_black_box()
+    training = kind(model, data, data, make_config(batch_size=8, **changes))
+    training._trainer = SimpleNamespace(optimizers=[None], global_step=0, world_size=1, global_rank=0)
+    return training
+
+
+def batch_of(training: Training):
+    return training._batch(torch.arange(8))
+
+
+@pytest.mark.parametrize(("views", "n"), [("posed", 1), ("two_posed", 2), ("upright_and_posed", 2)])
+@pytest.mark.parametrize("kind", [SiteTraining, BlackBoxTraining])
+def test_both_kinds_of_model_see_the_same_views(views, n, kind):
+    training = make_training(kind, views=views)
+    seen = []
+    training.run = lambda images: seen.append(images) or training.model.eval()(images)
+    if kind is SiteTraining:
+        training.run = lambda images: seen.append(images) or training.model.eval().run(images)
+    batch = batch_of(training)
+    training.losses(batch)
+    assert len(batch.poses) == n
+    expected = torch.cat([pose(batch.images) for pose in make_training(SiteTraining, views=views).views()])
+    torch.testing.assert_close(seen[0], expected)
+
+
+def test_the_upright_view_is_the_picture_itself_and_the_other_is_not():
+    upright, posed = make_training(views="upright_and_posed").views()
+    images = torch.rand(8, 1, 28, 28)
+    torch.testing.assert_close(upright(images), images)
+    assert not torch.allclose(posed(images), images, atol=0.1)
+
+
+def test_two_poses_differ():
+    first, second = make_training(views="two_posed").views()
+    assert not torch.allclose(angles(first), angles(second))
+
+
+@pytest.mark.parametrize("views", ["two_posed", "upright_and_posed"])
+def test_the_direct_term_compares_the_views_with_each_other(views):
+    training = make_training(views=views, equivariance_weight=0.5)
+    training.model.eval()
+    batch = batch_of(training)
+    found = training.losses(batch).parts
+    first, second = (training.model.run(pose(batch.images)).evidence for pose in batch.poses)
+    expected = equivariance_loss(first, second, batch.poses[1] @ batch.poses[0].inverse())
+    torch.testing.assert_close(found["equivariance"], expected)
+    total = found["classification"] + 5 * found["transformation"] + 0.5 * expected
+    torch.testing.assert_close(found["loss"], total)
+
+
+def test_prototypes_are_judged_in_the_random_pose_of_the_last_view():
+    single, double = make_training(views="posed"), make_training(views="upright_and_posed")
+    for training in (single, double):
+        training.model.eval()
+    parts = [training.losses(batch_of(training)).parts["transformation"] for training in (single, double)]
+    torch.testing.assert_close(*parts)
+
+
+def test_features_are_learnt_from_the_upright_view_where_there_is_one():
+    training = make_training(views="upright_and_posed")
+    batch = batch_of(training)
+    assert isinstance(batch.poses[0], AffineTransform)
+    torch.testing.assert_close(training.losses(batch).features, batch.images)
+
+
+def test_flipping_mirrors_about_half_of_the_pictures_and_nothing_else():
+    plain, flipped = batch_of(make_training()).images, batch_of(make_training(flip=True)).images
+    mirrored = [torch.equal(a.flip(-1), b) for a, b in zip(plain, flipped, strict=True)]
+    same = [torch.equal(a, b) for a, b in zip(plain, flipped, strict=True)]
+    assert all(m or s for m, s in zip(mirrored, same, strict=True))
+    assert 0 < sum(mirrored) < 8
+    torch.testing.assert_close(batch_of(make_training(flip=True)).images, flipped)
+
+
+def test_the_direct_term_needs_two_views():
+    with pytest.raises(ConfigError, match="upright_and_posed"):
+        make_config(equivariance_weight=1.0)
