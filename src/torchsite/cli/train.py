@@ -1,18 +1,17 @@
 """`torchsite train`: from a data set or a folder of pictures to a self-explaining classifier."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import yaml
 
-from torchsite.cli.terminal import terminal
-from torchsite.data import load_dataset
+from torchsite.cli.terminal import AsJson, say_figures, say_json, terminal, watching
 from torchsite.errors import ConfigError
-from torchsite.training import fit
-from torchsite.training.recipes import build_model, load_recipe, override, shipped_recipes
 
-GENERAL_RECIPE = "mnist_sample"
+if TYPE_CHECKING:
+    from torchsite.experiments.own_folder import Prepared
+
+MINUTES = 30.0
 
 
 def train(
@@ -23,37 +22,44 @@ def train(
     recipe: Annotated[
         str, typer.Option(help="A shipped recipe's name or a YAML file; the data's own if any.")
     ] = "",
+    minutes: Annotated[
+        float | None,
+        typer.Option(min=0.1, help=f"Choose settings that fit into this time; folders: {MINUTES:g}."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder.")] = None,
     resume: Annotated[bool, typer.Option(help="Continue an interrupted run.")] = False,
-    limit: Annotated[int | None, typer.Option(min=2, help="Only the first pictures.")] = None,
+    limit: Annotated[int | None, typer.Option(min=2, help="Only some of the pictures.")] = None,
+    report: Annotated[bool, typer.Option(help="With chosen settings: end with a report.")] = True,
+    as_json: AsJson = False,
 ) -> None:
-    """Train a model. Every field of the recipe can be given as an option:
+    """Train a model. Data sets have recipes; for your own pictures, settings are chosen by the data:
+
+    torchsite train photos/birds --minutes 30
+
+    Every field of a recipe can be given as an option:
 
     torchsite train mnist --epochs 3 --targets mean --model.generator shuffle --max-shift 0.5
     """
-    console = terminal()
-    chosen = override(load_recipe(recipe or _recipe_for(data)), {"data": data} | parse_fields(context.args))
-    train_set, test_set = load_dataset(data, "train"), load_dataset(data, "test")
-    train_set = train_set if limit is None else train_set[:limit]
-    folder = out or Path("runs") / Path(data).name
-    console.print(f"{train_set!r}\nwriting to {folder}")
-    model = build_model(chosen.model, train_set, chosen.training)
-    fitted = fit(
-        model,
-        train_set,
-        chosen.training,
-        validation=test_set,
-        folder=folder,
-        resume=resume,
-        progress=console.is_terminal,
-    )
-    for name, value in fitted.measures.items():
-        console.print(f"{name:>16}  {value:.4f}")
-    console.print(f"trained in {fitted.seconds:.0f} s; the model is in {fitted.folder / 'model'}")
+    from torchsite.data import CATALOGUE
+    from torchsite.training.recipes import shipped_recipes
+
+    fields = parse_fields(context.args)
+    folder = out or Path("runs") / Path(data).resolve().name
+    known = recipe or (data if data in shipped_recipes() else "mnist_sample" if data in CATALOGUE else "")
+    if known and minutes is None:
+        said = _by_recipe(known, data, fields, folder, resume, limit, as_json)
+    elif recipe:
+        raise ConfigError("--minutes chooses the settings, --recipe names them: give one of the two")
+    else:
+        said = _by_choice(data, minutes or MINUTES, fields, folder, resume, limit, report, as_json)
+    if as_json:
+        say_json(said)
 
 
 def parse_fields(words: list[str]) -> dict[str, Any]:
     """`--name value` and `--name=value` pairs as fields; values are read as YAML."""
+    import yaml
+
     fields: dict[str, Any] = {}
     rest = list(words)
     while rest:
@@ -69,5 +75,94 @@ def parse_fields(words: list[str]) -> dict[str, Any]:
     return fields
 
 
-def _recipe_for(data: str) -> str:
-    return data if data in shipped_recipes() else GENERAL_RECIPE
+def _by_recipe(
+    recipe: str,
+    data: str,
+    fields: dict[str, Any],
+    folder: Path,
+    resume: bool,
+    limit: int | None,
+    as_json: bool,
+) -> dict[str, Any]:
+    """Train as a recipe says."""
+    from torchsite.data import load_dataset
+    from torchsite.training import fit
+    from torchsite.training.recipes import build_model, load_recipe, override
+
+    console = terminal(stderr=as_json)
+    chosen = override(load_recipe(recipe), {"data": data} | fields)
+    train_set, test_set = (load_dataset(data, half, size=chosen.size) for half in ("train", "test"))
+    train_set = train_set if limit is None else train_set[:limit]
+    console.print(f"{train_set!r}\nwriting to {folder}")
+    fitted = fit(
+        build_model(chosen.model, train_set, chosen.training),
+        train_set,
+        chosen.training,
+        validation=test_set,
+        folder=folder,
+        resume=resume,
+        progress=console.is_terminal,
+    )
+    for name, value in fitted.measures.items():
+        console.print(f"{name:>16}  {value:.4f}")
+    console.print(f"trained in {fitted.seconds:.0f} s; the model is in {fitted.folder / 'model'}")
+    return {"model": str(fitted.folder / "model"), "seconds": fitted.seconds, "measures": fitted.measures}
+
+
+def _by_choice(
+    data: str,
+    minutes: float,
+    fields: dict[str, Any],
+    folder: Path,
+    resume: bool,
+    limit: int | None,
+    report: bool,
+    as_json: bool,
+) -> dict[str, Any]:
+    """Choose settings by the data, train, examine, and write the report."""
+    from torchsite.experiments.own_folder import examine_prepared, prepare, train_prepared
+    from torchsite.report import write_model_report
+    from torchsite.report.results import headline
+
+    console = terminal(stderr=as_json)
+    earlier = folder if resume else None
+    prepared = prepare(
+        data, minutes=minutes, changes=fields, folder=earlier, limit=limit, progress=console.is_terminal
+    )
+    _say_plan(prepared, as_json)
+    fitted, cut_short = train_prepared(prepared, folder, resume=resume, progress=console.is_terminal)
+    console.print(f"trained in {fitted.seconds:.0f} s; the model is in {folder / 'model'}")
+    if cut_short:
+        console.print("time was up before the last epoch: what is saved is the model as it was then")
+    said: dict[str, Any] = {
+        "model": str(folder / "model"),
+        "seconds": fitted.seconds,
+        "measures": fitted.measures,
+        "warnings": [str(finding) for finding in prepared.findings],
+        "settings": {d.setting: {"chosen": d.chosen, "why": d.why} for d in prepared.plan.decisions},
+        "cut_short": cut_short,
+    }
+    if not report:
+        return said
+    with watching("measuring") as watch:
+        result = examine_prepared(prepared, fitted, watch)
+    result.save(folder / "examination.json")
+    page = write_model_report(result, fitted.model, prepared.test, folder / "report.html")
+    if not as_json:
+        say_figures(headline(result))
+    console.print(f"report: {page}\nnext:   torchsite explain PICTURE --model {folder / 'model'}")
+    return said | {"report": str(page), "figures": headline(result)}
+
+
+def _say_plan(prepared: "Prepared", as_json: bool) -> None:
+    """What harms, what was chosen, and why."""
+    from rich.table import Table
+
+    console = terminal(stderr=as_json)
+    console.print(f"{prepared.train!r}, {len(prepared.test):,} more to test with")
+    for finding in prepared.findings:
+        console.print(f"warning: {finding}", style="yellow")
+    table = Table("setting", "chosen", "because")
+    for decision in prepared.plan.decisions:
+        table.add_row(decision.setting, decision.chosen, decision.why)
+    console.print(table)

@@ -16,7 +16,7 @@
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -169,16 +169,9 @@ def _series_of(file: str) -> str | None:
 
 def _tell_tales(train: Half, test: Half) -> list[Finding]:
     """What is known before looking at what a picture shows, and yet tells its class."""
-    halves = (train, test)
-    looks = {
-        "the size of the file's picture": ([_size(path) for path in h.listing.paths] for h in halves),
-        "the format of the file": ([Path(file).suffix.lower() for file in h.listing.files] for h in halves),
-        "a single-coloured frame": (_framed(h.pictures.images) for h in halves),
-    }
     found = []
-    for what, values in looks.items():
-        ours, theirs = values
-        accuracy, chance = _guess(ours, train.listing.labels, theirs, test.listing.labels)
+    for what, look in LOOKS.items():
+        accuracy, chance = _guess(look(train), train.listing.labels, look(test), test.listing.labels)
         noise = math.sqrt(max(chance * (1 - chance), 1e-9) / max(1, len(test)))
         if len(test) >= TINY and accuracy > chance + max(0.15, SURE * noise):
             text = (
@@ -219,3 +212,10 @@ def _framed(pixels: Pixels) -> list[bool]:
         edges = [images[..., 0, :], images[..., -1, :], images[..., :, 0], images[..., :, -1]]
         found += (torch.cat(edges, dim=-1).std(-1).amax(1) < FLAT).tolist()
     return found
+
+
+LOOKS: Mapping[str, Callable[[Half], Sequence[Hashable]]] = {
+    "the size of the file's picture": lambda half: [_size(path) for path in half.listing.paths],
+    "the format of the file": lambda half: [Path(file).suffix.lower() for file in half.listing.files],
+    "a single-coloured frame": lambda half: _framed(half.pictures.images),
+}

@@ -59,7 +59,7 @@ def load_dataset(
         )
     if by_name:
         return resized(LOADERS.get(request.name, load_published)(request), size)
-    return load_folder(_folder(request), request)
+    return load_folder(find_folder(request), request)
 
 
 def load_sample(request: Request) -> Dataset:
@@ -71,7 +71,7 @@ def load_sample(request: Request) -> Dataset:
 LOADERS: Mapping[str, Callable[[Request], Dataset]] = {"mnist_sample": load_sample}
 
 
-def _folder(request: Request) -> Path:
+def find_folder(request: Request) -> Path:
     """The folder of that name, here or in a data directory."""
     if request.verify:
         raise ConfigError(f"{request.name} has no published checksums: call without verify=True")

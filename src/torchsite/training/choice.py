@@ -1,0 +1,252 @@
+"""Settings chosen by the data: what `torchsite train FOLDER --minutes 30` does before it trains.
+
+Size, extractor, batch and targets follow from what the pictures are (`choose_settings`); the number of epochs
+from how long a step takes here, with this model and this batch (`measure_pace`, `choose_epochs`). Every
+decision comes with its reason.
+"""
+
+import math
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+from lightning.pytorch.callbacks import Callback
+
+from torchsite.data import Dataset
+from torchsite.errors import ConfigError
+from torchsite.training.config import TrainingConfig
+from torchsite.training.fit import fit
+from torchsite.training.recipes import ModelSettings, Recipe, build_model
+
+PRETRAINED = "efficientnet_lite0"
+MOST_PRETRAINED = 60
+MOST_FROM_SCRATCH = 200
+MANY_CLASSES = 40
+WARM_UP_STEPS = 2
+MEASURED_STEPS = 4
+TRAINING_SHARE = 0.75
+MARGIN = 0.9
+
+# Seconds that training takes for a picture of 64 pixels on two cores, roughly: only the size is chosen by it.
+ROUGH_COST = {PRETRAINED: 0.012, "pyramid": 0.025}
+ENOUGH_EPOCHS = 10
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What is known of a folder before anything is decoded; `side` is the usual shorter side in pixels."""
+
+    n_train: int
+    n_test: int
+    n_classes: int
+    side: int
+
+    def __post_init__(self) -> None:
+        if self.n_train < 4 or self.n_test < 2:
+            raise ConfigError(
+                f"expected at least 4 pictures to train on and 2 to test with, got {self.n_train} and "
+                f"{self.n_test}: add some"
+            )
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One setting, what was chosen, and why."""
+
+    setting: str
+    chosen: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long things take here: one training step, and one validation."""
+
+    step: float
+    validation: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe and the reasons for it; `seconds` is how long its training should take."""
+
+    recipe: Recipe
+    decisions: tuple[Decision, ...]
+    seconds: float = 0.0
+
+
+def choose_settings(data: str, survey: Survey, *, minutes: float, pretrained: bool) -> Plan:
+    """All settings but the number of epochs."""
+    extractor = _extractor(survey, pretrained)
+    size = _size(survey, extractor.chosen, minutes)
+    batch = _batch(survey, extractor.chosen)
+    targets = _targets(survey)
+    model = ModelSettings(
+        feature_extractor=extractor.chosen, extractor_options=_options(extractor.chosen, size)
+    )
+    training = TrainingConfig(
+        batch_size=int(batch.chosen),
+        targets=targets.chosen,  # type: ignore[arg-type]  # "nearest" or "mean"
+        learning_rate=2e-3 if extractor.chosen == PRETRAINED else 3e-3,
+        schedule="cosine" if extractor.chosen == PRETRAINED else "one_cycle",
+        n_validation=min(500, survey.n_test),
+    )
+    poses = Decision("poses", str(training.family), "the paper's; --max-rotation and --max-shift change them")
+    recipe = Recipe(data, int(size.chosen), model, training)
+    return Plan(recipe, (size, extractor, batch, targets, poses))
+
+
+def choose_epochs(plan: Plan, pace: Pace, survey: Survey, minutes: float) -> Plan:
+    """The plan with as many epochs as fit into its share of the time, and not more than help."""
+    n_steps = survey.n_train // plan.recipe.training.batch_size
+    seconds = 60 * minutes * TRAINING_SHARE * MARGIN
+    fitting = int((seconds - pace.validation) / (n_steps * pace.step))
+    most = MOST_PRETRAINED if plan.recipe.model.feature_extractor == PRETRAINED else MOST_FROM_SCRATCH
+    epochs = max(1, min(fitting, most))
+    every = max(1, math.ceil(epochs / 5))
+    n_validations = epochs / every
+    if n_validations > 1 and epochs < most:  # their time is training time as well
+        epochs = max(1, int((seconds - n_validations * pace.validation) / (n_steps * pace.step)))
+        every = max(1, math.ceil(epochs / 5))
+    estimate = epochs * n_steps * pace.step + math.ceil(epochs / every) * pace.validation
+    limit = f"{most} is where more stops to help" if epochs == most else f"{minutes:g} minutes allow no more"
+    if fitting < 1:
+        limit = f"even one exceeds its share of {minutes:g} minutes: training will be stopped before its end"
+    why = f"{n_steps} steps of {pace.step:.2f} s each, {estimate / 60:.1f} minutes in all; {limit}"
+    training = replace(plan.recipe.training, epochs=epochs, validate_every=every)
+    recipe = replace(plan.recipe, training=training)
+    return Plan(recipe, (*plan.decisions, Decision("epochs", str(epochs), why)), estimate)
+
+
+def measure_pace(recipe: Recipe, train: Dataset, test: Dataset) -> Pace:
+    """A few steps and one small validation with the very model and batch, thrown away afterwards."""
+    watch = _StepWatch()
+    n = min(len(train), (WARM_UP_STEPS + MEASURED_STEPS) * recipe.training.batch_size)
+    n_validation = min(len(test), 32)
+    short: Mapping[str, Any] = {"epochs": 1, "validate_every": 1, "n_validation": n_validation}
+    config = replace(recipe.training, **short, checkpoint_seconds=math.inf)
+    rows = _spread(train, n)
+    model = build_model(recipe.model, train, config)
+    with tempfile.TemporaryDirectory(prefix="torchsite-") as folder:
+        fit(
+            model,
+            rows,
+            config,
+            validation=test[:n_validation],
+            folder=Path(folder) / "pace",
+            callbacks=[watch],
+        )
+    all_of_them = min(recipe.training.n_validation, len(test)) / n_validation
+    return Pace(watch.step_seconds, watch.validation_seconds * all_of_them)
+
+
+class Deadline(Callback):
+    """Stops training when its time is up: other work on the machine may have slowed it down."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.started = time.monotonic()
+        self.reached = False
+
+    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, *_: Any) -> None:
+        """Ask Lightning to stop."""
+        if not self.reached and time.monotonic() - self.started > self.seconds:
+            self.reached = trainer.should_stop = True
+
+
+class _StepWatch(Callback):
+    """Notes when steps end and how long a validation takes."""
+
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+        self.validation_began = self.validation_seconds = 0.0
+
+    @property
+    def step_seconds(self) -> float:
+        """The mean time of the steps after the first ones; of all, if there are no others."""
+        counted = self.ends[min(WARM_UP_STEPS, max(0, len(self.ends) - 2)) :]
+        return (counted[-1] - counted[0]) / max(1, len(counted) - 1)
+
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """The clock starts."""
+        self.ends.append(time.monotonic())
+
+    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, *_: Any) -> None:
+        """One step more."""
+        self.ends.append(time.monotonic())
+
+    def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """The first validation is measured."""
+        self.validation_began = time.monotonic()
+
+    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Keep the time of the first one."""
+        self.validation_seconds = self.validation_seconds or time.monotonic() - self.validation_began
+
+
+def _extractor(survey: Survey, pretrained: bool) -> Decision:
+    if survey.side < 48:
+        return Decision(
+            "extractor", "pyramid", f"pictures of {survey.side} pixels are too small for ImageNet's"
+        )
+    if pretrained:
+        return Decision(
+            "extractor", PRETRAINED, f"starts from ImageNet: {survey.n_train:,} pictures go further"
+        )
+    return Decision(
+        "extractor",
+        "pyramid",
+        "learns from nothing; pip install 'torchsite[pretrained]' to start from ImageNet",
+    )
+
+
+def _size(survey: Survey, extractor: str, minutes: float) -> Decision:
+    """The largest useful size at which enough epochs fit into the time."""
+    sizes = (128, 96, 64) if extractor == PRETRAINED else (64, 32)
+    useful = [size for size in sizes if size <= 1.25 * survey.side] or [sizes[-1]]
+    for size in useful:
+        seconds = ENOUGH_EPOCHS * survey.n_train * ROUGH_COST[extractor] * (size / 64) ** 2
+        if seconds <= 60 * minutes * TRAINING_SHARE:
+            break
+    why = f"the pictures have about {survey.side}"
+    if size != useful[0]:
+        why += f"; {useful[0]} would leave fewer than {ENOUGH_EPOCHS} epochs in {minutes:g} minutes"
+    elif extractor != PRETRAINED and survey.side > 1.25 * sizes[0]:
+        why += "; more is too slow to learn from nothing on a few cores"
+    return Decision("size", str(size), why)
+
+
+def _options(extractor: str, size: Decision) -> dict[str, Any]:
+    """Features of about 16 × 16 cells, fine enough to point with."""
+    return {"stride": 4 if int(size.chosen) <= 64 else 8} if extractor == PRETRAINED else {}
+
+
+def _batch(survey: Survey, extractor: str) -> Decision:
+    most = 32 if extractor == PRETRAINED else 64
+    wanted = max(2, min(most, survey.n_train // 10))
+    batch = 2 ** int(math.log2(wanted))
+    why = (
+        "a usual size"
+        if batch == most
+        else f"{survey.n_train} pictures give {survey.n_train // batch} steps an epoch"
+    )
+    return Decision("batch", str(batch), why)
+
+
+def _targets(survey: Survey) -> Decision:
+    if survey.n_classes > MANY_CLASSES:
+        return Decision(
+            "targets", "mean", f"the nearest of each of {survey.n_classes} classes would take much memory"
+        )
+    return Decision("targets", "nearest", "prototypes that resemble the picture at hand")
+
+
+def _spread(data: Dataset, n: int) -> Dataset:
+    """Pictures spread over the data, with one of each class."""
+    step = max(1, len(data) // n)
+    rows = set(range(0, len(data), step)) | {data.labels.tolist().index(k) for k in set(data.labels.tolist())}
+    return data[sorted(rows)]

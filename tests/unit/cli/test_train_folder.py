@@ -1,0 +1,74 @@
+"""`torchsite train FOLDER`: says what it chose and why, warns of what harms, and ends with a report."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from torchsite.cli import app
+from torchsite.errors import ConfigError
+from torchsite.model import SITE
+from torchsite.training.recipes import load_recipe
+
+TINY = ["--model.extractor-options", '{"widths": [4, 4, 8, 8], "common": 8}',
+        "--model.generator-options", '{"widths": [4, 8, 8], "code": 16, "trunk": [8, 8, 8]}']  # fmt: skip
+runner = CliRunner()
+
+
+def run(*words):
+    result = runner.invoke(app, [str(word) for word in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """Bright discs on the left, dark ones on the right; one picture stands in the folder twice."""
+    root, rng = tmp_path_factory.mktemp("photos") / "discs", np.random.default_rng(0)
+    for name, colour in (("red", (220, 40, 40)), ("blue", (40, 40, 220))):
+        (root / name).mkdir(parents=True)
+        for i in range(30):
+            pixels = rng.integers(0, 80, (24, 24, 3)).astype(np.uint8)
+            pixels[6:18, 6:18] = colour
+            Image.fromarray(pixels).save(root / name / f"{i}.png")
+    (root / "red" / "copy.png").write_bytes((root / "red" / "0.png").read_bytes())
+    return root
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHSITE_CACHE", str(tmp_path / "cache"))
+
+
+def test_a_folder_becomes_a_model_and_a_report_within_its_minutes(photos, tmp_path):
+    folder = tmp_path / "run"
+    output = run("train", photos, "--minutes", 0.2, "--out", folder, *TINY)
+    assert "because" in output
+    assert "pyramid" in output
+    assert "as you asked" in output
+    assert "copies within a half" in output or "training pictures as well" in output
+    assert "self-consistency, floor" in output
+    page = (folder / "report.html").read_text()
+    assert "Confusion" in page or "confusion" in page
+    assert SITE.from_pretrained(folder / "model").classes == ("blue", "red")
+    recipe = load_recipe(folder / "recipe.yaml")
+    assert recipe.size == 32
+    assert recipe.training.epochs >= 1
+
+
+def test_a_finished_run_is_taken_up_with_the_settings_it_was_begun_with(photos, tmp_path):
+    folder = tmp_path / "run"
+    words = ["train", photos, "--minutes", 0.3, "--out", folder, "--epochs", 1, "--no-report", "--json"]
+    first = json.loads(run(*words, *TINY))
+    again = json.loads(run(*words, "--resume", *TINY))
+    assert first["settings"]["epochs"] == {"chosen": "1", "why": "as you asked"}
+    assert "earlier run" in again["settings"]["all settings"]["why"]
+    assert again["measures"].keys() == first["measures"].keys()
+    assert not (folder / "report.html").exists()
+
+
+def test_minutes_and_a_recipe_exclude_each_other(photos):
+    with pytest.raises(ConfigError, match="one of the two"):
+        run("train", photos, "--minutes", 1, "--recipe", "mnist_sample")
