@@ -16,6 +16,7 @@ from torchsite.experiments import (
     mask_k,
     method_sheet,
     mnist_pointing,
+    photographs,
     variants,
 )
 from torchsite.experiments.pairs import pair_beside
@@ -72,6 +73,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "classical models beside SITE on MNIST and CIFAR-10 (Table 2)", baselines_table.run
     ),
     **of_pairs("cifar10", "CIFAR-10"),
+    "cifar10_photographs": Experiment(
+        "photographs from elsewhere, explained in two poses", partial(photographs.run, "cifar10")
+    ),
     **of_pairs("mnist", "MNIST"),
     "targets": Experiment("mean, nearest and sampled targets on MNIST", partial(variants.run, "targets")),
     "targets_fashion": Experiment("the same on Fashion-MNIST", partial(variants.run, "targets_fashion")),

@@ -144,6 +144,7 @@ def _overlay(axes: Axes, image: Tensor, heatmap: Tensor, title: str = "") -> Non
 
 OF_PICTURES: Mapping[str, Callable[[Result, Arrays], Figures]] = {
     "_explanations": draw_explanations,
+    "_photographs": draw_explanations,
     "_sheet": draw_method_sheet,
     "_examples": draw_examples,
     "_failures": draw_failures,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-PUBLIC = "mnist"  # whose pictures the documentation may show
+PUBLIC = ("mnist_", "cifar10_photographs")  # whose pictures the documentation may show
 
 NAMES: Mapping[str, str] = {
     "self_explanation": "SITE itself",

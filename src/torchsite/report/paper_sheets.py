@@ -25,6 +25,27 @@ def explanations_section(result: Result) -> str:
     )
 
 
+def photographs_section(result: Result) -> str:
+    """Photographs from elsewhere: what they were taken for, in both poses."""
+    rows = [
+        [
+            note["photograph"],
+            note["predicted"],
+            f"{note['probability']:.3f}",
+            note["predicted when moved"],
+            f"{note['self-consistency']:.3f}",
+        ]
+        for note in result.values["pictures"]
+    ]
+    return (
+        head(result, "photographs from elsewhere")
+        + f"Photographs that come with {result.config['source']}, shrunk to the model's size; the rocket "
+        "and the motorcycle belong to none of its classes.\n\n"
+        + markdown_table(["photograph", "seen as", "probability", "moved, seen as", "cosine"], rows)
+        + sheet(result, "", "Photographs as they are and moved, their explanations below")
+    )
+
+
 def sheet_section(result: Result) -> str:
     """Figure 4: how well each method's map of the pictures shown survives the move."""
     pictures = [picture["class"] for picture in result.values["pictures"]]

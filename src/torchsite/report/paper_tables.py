@@ -7,7 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torchsite.report.paper_names import method_name, on_model
-from torchsite.report.paper_sheets import explanations_section, failures_section, sheet_section
+from torchsite.report.paper_sheets import (
+    explanations_section,
+    failures_section,
+    photographs_section,
+    sheet_section,
+)
 from torchsite.report.paper_text import TITLES, chart, head, markdown_table, notes_on, shown, source
 from torchsite.report.results import figure
 from torchsite.results import Result
@@ -164,6 +169,7 @@ def _in_order(results: Mapping[str, Result]) -> list[tuple[str, Result]]:
 SECTIONS: Mapping[str, Callable[[Result], str]] = {
     "baselines": baselines_section,
     "explanations": explanations_section,
+    "photographs": photographs_section,
     "sheet": sheet_section,
     "consistency": consistency_section,
     "mask_k": mask_k_section,

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from torchsite.data import load_dataset
+from torchsite.data.catalogue import THINGS
 from torchsite.errors import ConfigError, DataError
 from torchsite.experiments import (
     accuracy,
@@ -18,6 +19,7 @@ from torchsite.experiments import (
     mask_k,
     method_sheet,
     pairs,
+    photographs,
 )
 from torchsite.experiments.arrays import load_arrays, save_arrays
 from torchsite.experiments.methods import last_encoder_block, options_of
@@ -132,6 +134,19 @@ def test_shown_pictures_are_classified_correctly(folder, experiment):
     site = pairs.pair_beside("cifar10", folder / "any", quick=True).site
     explained = site.explain(arrays["images"])
     torch.testing.assert_close(arrays["maps"].sum((1, 2)), explained.logits.amax(1), atol=1e-4, rtol=1e-4)
+
+
+def test_photographs_are_explained_like_the_models_own_pictures(folder):
+    pytest.importorskip("skimage")
+    place = folder / "cifar10_photographs-quick"
+    result = photographs.run("cifar10", place, quick=True)
+    assert [note["photograph"] for note in result.values["pictures"]] == list(photographs.PHOTOGRAPHS)
+    arrays = load_arrays(place / "cifar10_photographs.npz")
+    assert arrays["images"].shape == (3, 1, 28, 28)
+    assert (arrays["images"].flatten(1).std(1) > 0.05).all(), "flat pictures"
+    colour = photographs.photographs(SITE(classes=THINGS, image_shape=(3, 32, 32)))
+    assert [THINGS[label] for label in colour.labels] == list(photographs.PHOTOGRAPHS.values())
+    assert colour.images.shape == (3, 3, 32, 32)
 
 
 def test_failures_are_confident_mistakes_whose_difference_is_that_of_the_logits(folder):
