@@ -1,22 +1,18 @@
 """`torchsite compare`: one table, METHODS × METRICS, for a saved model."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from torchsite.data import load_dataset
-from torchsite.experiments.comparison import Comparison, Watch
-from torchsite.experiments.comparison import compare as run
-from torchsite.model import load
-from torchsite.report.comparison import save_report, to_rich
-from torchsite.transforms import TransformFamily
+from torchsite.cli.measure import names
+from torchsite.cli.opening import open_black_box, open_data, open_model
+from torchsite.cli.terminal import AsJson, ModelName, say_json, terminal, watching
 
 
 def compare(
-    model: Annotated[str, typer.Argument(help="A shipped model's name, a folder, or a hub id.")],
+    model: ModelName,
     data: Annotated[str, typer.Option(help="A data set's name or a folder.")] = "mnist_sample",
     split: Annotated[str, typer.Option(help="Which part of the data.")] = "test",
     methods: Annotated[str, typer.Option(help="Names separated by commas; all if left out.")] = "",
@@ -32,41 +28,44 @@ def compare(
         Path | None, typer.Option(help="Folder for comparison.json, .md, .csv and .png; runs resume there.")
     ] = None,
     resume: Annotated[bool, typer.Option(help="Continue an interrupted run.")] = True,
+    as_json: AsJson = False,
 ) -> None:
-    """Measure what explains a model, method by method, each figure beside its floor."""
-    console = Console()
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console, transient=True
-    ) as progress:
+    """Measure what explains a model, method by method, each figure beside its floor.
+
+    Examples:
+
+    torchsite compare mnist --methods self_explanation,grad_cam --metrics self_consistency --limit 200
+
+    torchsite compare runs/birds/model --data photos/birds --out runs/birds/comparison
+    """
+    from rich.console import Console
+
+    from torchsite.experiments.comparison import compare as run
+    from torchsite.report.comparison import save_report, to_rich
+    from torchsite.transforms import TransformFamily
+
+    loaded = open_model(model)
+    with watching("comparing") as watch:
         comparison = run(
-            load(model),
-            data=load_dataset(data, split=split),
-            methods=_names(methods),
-            metrics=_names(metrics),
+            loaded,
+            data=open_data(data, split, loaded),
+            methods=names(methods) or None,
+            metrics=names(metrics) or None,
             family=TransformFamily(max_rotation=max_rotation, max_shift=max_shift),
             n_transforms=n_transforms,
             seed=seed,
             limit=limit,
             batch_size=batch_size,
-            metric_options={"prototype_recognition": {"judge": load(judge)}} if judge else None,
+            metric_options={"prototype_recognition": {"judge": open_black_box(judge)}} if judge else None,
             out=None if out is None else out / "comparison.json",
             resume=resume,
-            watch=_watch(progress),
+            watch=watch,
         )
-    _show(console, comparison, out)
-
-
-def _watch(progress: Progress) -> Watch:
-    task = progress.add_task("comparing", total=None)
-    return lambda label, done, total: progress.update(task, description=label, completed=done, total=total)
-
-
-def _show(console: Console, comparison: Comparison, out: Path | None) -> None:
-    console.print(to_rich(comparison))
     if out is not None:
         save_report(comparison, out)
-        console.print(f"written to {out}")
-
-
-def _names(text: str) -> list[str] | None:
-    return [name.strip() for name in text.split(",") if name.strip()] or None
+    if as_json:
+        say_json(asdict(comparison.to_result()))
+        return
+    Console().print(to_rich(comparison))
+    if out is not None:
+        terminal().print(f"written to {out}")

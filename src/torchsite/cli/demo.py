@@ -1,17 +1,11 @@
-"""`torchsite demo`: the whole way through the house in about a minute, with no network."""
+"""`torchsite demo`: the whole way through the house in a few minutes, with no network."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from torchsite.cli.terminal import terminal
-from torchsite.data import load_dataset
-from torchsite.experiments.evaluation import evaluate
-from torchsite.experiments.runs import trained
-from torchsite.model import SITE
-from torchsite.report.demo import write_demo
-from torchsite.report.results import headline
+from torchsite.cli.terminal import AsJson, say_figures, say_json, terminal, watching
 
 RECIPE = "mnist_sample"
 
@@ -21,22 +15,43 @@ def demo(
         "out/demo"
     ),
     epochs: Annotated[int | None, typer.Option(min=1, help="Fewer or more than the recipe's.")] = None,
+    limit: Annotated[int, typer.Option(min=2, help="Pictures to examine.")] = 1000,
+    as_json: AsJson = False,
 ) -> None:
-    """Train on the embedded digits, explain some, measure, and write a report."""
-    console = terminal()
+    """Train on the embedded digits, explain some, measure, and write a report.
+
+    Example:
+
+    torchsite demo --out out/demo
+    """
+    from torchsite.data import load_dataset
+    from torchsite.experiments.examination import examine
+    from torchsite.experiments.runs import trained
+    from torchsite.experiments.training_log import find_log
+    from torchsite.report import write_model_report
+    from torchsite.report.results import headline
+
+    console = terminal(stderr=as_json)
     train, test = load_dataset(RECIPE, "train"), load_dataset(RECIPE, "test")
     console.print(f"training on {train!r} …")
     changes = {} if epochs is None else {"epochs": epochs}
+    folder = out / "run" / "model"
     model = trained(RECIPE, out / "run", changes, data=(train, test), progress=console.is_terminal)
-    assert isinstance(model, SITE)
-    result = evaluate(model, test, name="demo")
+    console.print("measuring …")
+    with watching("measuring") as watch:
+        result = examine(
+            model, test, training=train, log=find_log(folder), limit=limit, n_compared=100, watch=watch
+        )
     result.save(out / "demo.json")
-    for name, value in headline(result).items():
-        console.print(f"{name:>36}  {value}")
-    page = write_demo(model, test, result, out)
+    page = write_model_report(result, model, test, out / "report.html")
+    if as_json:
+        say_json({"report": str(page), "model": str(folder), "figures": headline(result)})
+        return
+    say_figures(headline(result))
     console.print(
-        f"\nreport:   {page}\nmodel:    {out / 'run' / 'model'}\n"
-        f"next:     torchsite explain PICTURE --model {out / 'run' / 'model'}\n"
-        f"          torchsite compare {out / 'run' / 'model'} --limit 200\n"
+        f"\nreport:   {page}\nmodel:    {folder}\n"
+        f"page:     torchsite serve --model {folder}\n"
+        f"next:     torchsite explain PICTURE --model {folder}\n"
+        f"          torchsite compare {folder} --limit 200\n"
         f"          torchsite reproduce        (the experiments of the paper)",
     )

@@ -1,41 +1,100 @@
-"""`torchsite evaluate` and `torchsite reproduce`: figures of a model, tables and figures of the paper."""
+"""`torchsite evaluate`, `report`, `reproduce`: figures of a model, a page about it, tables of the paper."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from torchsite.cli.terminal import terminal
-from torchsite.data import load_dataset
+from torchsite.cli.opening import open_black_box, open_data, open_model, training_data
+from torchsite.cli.terminal import AsJson, ModelName, say_figures, say_json, terminal, watching
 from torchsite.errors import ConfigError, did_you_mean
-from torchsite.experiments.evaluation import evaluate as run_evaluation
-from torchsite.experiments.registry import EXPERIMENTS
-from torchsite.model import SITE, BlackBox, load
-from torchsite.report.results import headline
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help="A shipped model's name, a folder, or a hub id.")],
+    model: ModelName,
     data: Annotated[str, typer.Option(help="A data set's name or a folder.")] = "mnist_sample",
     split: Annotated[str, typer.Option(help="Which part of the data.")] = "test",
     judge: Annotated[str, typer.Option(help="A black box that is asked what the prototypes show.")] = "",
     limit: Annotated[int | None, typer.Option(min=2, help="Only the first pictures.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write the result file.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Measure a model: accuracy, self-consistency with its floor, completeness.
 
+    Examples:
+
     torchsite evaluate mnist --data mnist --out results/mnist.json
+
+    torchsite evaluate runs/birds/model --data photos/birds --limit 500 --json
     """
-    console = terminal()
-    loaded, asked = load(model), load(judge) if judge else None
-    assert isinstance(loaded, SITE | BlackBox)
-    assert asked is None or isinstance(asked, BlackBox)
-    result = run_evaluation(loaded, load_dataset(data, split), judge=asked, limit=limit)
-    for name, value in headline(result).items():
-        console.print(f"{name:>36}  {value}")
+    from torchsite.experiments.evaluation import evaluate as run
+    from torchsite.report.results import headline
+
+    loaded, asked = open_model(model), open_black_box(judge) if judge else None
+    with watching("measuring") as watch:
+        result = run(loaded, open_data(data, split, loaded), judge=asked, limit=limit, watch=watch)
+    say_json(asdict(result)) if as_json else say_figures(headline(result))
     if out:
-        console.print(f"written to {result.save(out)}")
+        written = result.save(out)
+        None if as_json else terminal().print(f"written to {written}")
+
+
+def report(
+    model: ModelName,
+    data: Annotated[str, typer.Argument(help="A data set's name or a folder.")] = "mnist_sample",
+    split: Annotated[str, typer.Option(help="Which part of the data.")] = "test",
+    out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
+    methods: Annotated[
+        str | None, typer.Option(help="Post-hoc methods to compare, separated by commas; '' for none.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=2, help="At most so many pictures, drawn at random.")] = 2000,
+    compared: Annotated[int, typer.Option(min=2, help="Pictures to compare methods on.")] = 200,
+    log: Annotated[Path | None, typer.Option(help="The run's metrics.csv; found beside the model.")] = None,
+    figures: Annotated[Path | None, typer.Option(help="Also write each figure here, PNG and SVG.")] = None,
+    seed: Annotated[int, typer.Option(help="Of pictures, poses and intervals.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Write a report about a model: one HTML file that needs no network.
+
+    Data, training curves, accuracy, confusion, calibration, self-consistency with its floor and over angles,
+    post-hoc methods, example sheets, and the worst mistakes with their reasons.
+
+    Examples:
+
+    torchsite report mnist
+
+    torchsite report runs/birds/model photos/birds --out birds.html --figures figures
+    """
+    from torchsite.experiments.examination import METHODS_SHOWN, examine
+    from torchsite.experiments.training_log import find_log
+    from torchsite.report import model_figures, save_figures, write_model_report
+    from torchsite.report.findings import findings
+
+    loaded = open_model(model)
+    examined = open_data(data, split, loaded)
+    with watching("examining") as watch:
+        result = examine(
+            loaded,
+            examined,
+            training=training_data(model, data, loaded),
+            log=log or (find_log(model) if Path(model).is_dir() else None),
+            methods=METHODS_SHOWN if methods is None else names(methods),
+            limit=limit,
+            n_compared=compared,
+            seed=seed,
+            watch=watch,
+        )
+        watch("drawing", 0, 1)
+        path = write_model_report(result, loaded, examined, out)
+        if figures is not None:
+            save_figures(model_figures(result, loaded, examined), figures)
+    if as_json:
+        say_json({"report": str(path), "result": asdict(result)})
+        return
+    for sentence in findings(result):
+        terminal().print(sentence)
+    terminal().print(f"\nreport:   {path}")
 
 
 def reproduce(
@@ -44,22 +103,45 @@ def reproduce(
         "runs"
     ),
     quick: Annotated[bool, typer.Option(help="A slice, in under a minute.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run one experiment of the paper; interrupted ones continue.
 
+    Examples:
+
+    torchsite reproduce
+
     torchsite reproduce mnist --out runs
     """
-    console = terminal()
+    from rich.table import Table
+
+    from torchsite.experiments.registry import EXPERIMENTS
+    from torchsite.report.paper import save_paper_figures
+    from torchsite.report.results import headline
+
     if not name:
+        shows = {key: experiment.shows for key, experiment in EXPERIMENTS.items()}
+        if as_json:
+            say_json(shows)
+            return
         table = Table("experiment", "shows")
-        for key, experiment in EXPERIMENTS.items():
-            table.add_row(key, experiment.shows)
-        console.print(table)
+        for row in shows.items():
+            table.add_row(*row)
+        terminal().print(table)
         return
     if name not in EXPERIMENTS:
         raise ConfigError(f"no experiment {name!r}: {did_you_mean(name, EXPERIMENTS)}")
     place = out / (f"{name}-quick" if quick else name)
-    result = EXPERIMENTS[name].run(place, quick=quick, progress=console.is_terminal)
-    for key, value in headline(result).items():
-        console.print(f"{key:>36}  {value}")
-    console.print(f"the result file is in {place}")
+    result = EXPERIMENTS[name].run(place, quick=quick, progress=terminal(stderr=True).is_terminal)
+    if as_json:
+        say_json(asdict(result))
+        return
+    say_figures(headline(result))
+    for path in save_paper_figures(result, place):
+        terminal().print(f"figure: {path}")
+    terminal().print(f"the result file is in {place}")
+
+
+def names(text: str) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from torchsite.cli.terminal import terminal
-from torchsite.data import load_dataset
 from torchsite.errors import ConfigError
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -32,6 +31,8 @@ def serve(
 
     torchsite serve --model runs/digits/model --data cifar10 --port 9000
     """
+    from torchsite.data import load_dataset
+
     try:
         from torchsite.web import Settings, create_app
         from torchsite.web import serve as run

@@ -1,8 +1,51 @@
-"""How the commands speak: lines that are never broken (paths stay whole), text that is never markup."""
+"""How the commands speak: words for people, JSON for scripts, bars for people who wait.
 
+Lines are never broken (paths stay whole) and text is never markup. Results go to the standard output; bars go
+to the standard error stream, and only if that is a terminal, so that pipes and logs stay clean.
+
+Commands import the library when they run and not before: help and completion answer at once.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
 from rich.console import Console
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of words.")]
+ModelName = Annotated[str, typer.Argument(help="A shipped model's name, a folder, or a hub id.")]
+
+Watch = Callable[[str, int, int], None]
 
 
 def terminal(*, stderr: bool = False) -> Console:
-    """A console for results; square brackets in names and intervals are printed as they are."""
-    return Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False)
+    """A console for results; square brackets and colons in names are printed as they are."""
+    return Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def say_json(values: Any) -> None:
+    """One line of JSON on the standard output."""
+    terminal().print(json.dumps(values))
+
+
+def say_figures(figures: Mapping[str, str]) -> None:
+    """Names to the right, figures below each other."""
+    for name, value in figures.items():
+        terminal().print(f"{name:>36}  {value}")
+
+
+@contextmanager
+def watching(title: str, *, enabled: bool = True) -> Iterator[Watch]:
+    """A bar that goes away when the work is done; the yielded function is told `(label, done, total)`."""
+    if not (enabled and sys.stderr.isatty()):
+        yield lambda label, done, total: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=terminal(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda label, done, total: progress.update(task, description=label, completed=done, total=total)

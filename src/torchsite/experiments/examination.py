@@ -21,6 +21,7 @@ from torchsite.errors import DataError
 from torchsite.experiments.answers import Answers, described, one_of_each
 from torchsite.experiments.comparison import Watch, compare
 from torchsite.experiments.evaluation import evaluate
+from torchsite.experiments.methods import applies, options_of
 from torchsite.experiments.training_log import read_log
 from torchsite.metrics import Poses
 from torchsite.metrics.explainer import evaluating
@@ -86,6 +87,7 @@ def examine(
             model,
             data=sample[:n_compared],
             methods=chosen,
+            method_options={name: options for name in chosen if (options := method_options(name, model))},
             metrics=METRICS_SHOWN,
             family=poses.family,
             n_transforms=n_transforms,
@@ -128,9 +130,17 @@ def applicable(
     model: SITE | BlackBox, methods: Sequence[str] | Mapping[str, Any]
 ) -> Sequence[str] | Mapping[str, Any]:
     """The methods without SITE's own explanation where the model has none."""
-    if isinstance(methods, Mapping) or isinstance(model, SITE):
+    if isinstance(methods, Mapping):
         return methods
-    return [name for name in methods if name != "self_explanation"]
+    return [name for name in methods if applies(name, model)]
+
+
+def method_options(method: str, model: SITE | BlackBox) -> dict[str, Any]:
+    """The options of the tables; those of a generator whose hidden layers have other names are left out."""
+    try:
+        return options_of(method, model)
+    except IndexError:
+        return {}
 
 
 def check_data(model: SITE | BlackBox, data: Dataset) -> None:

@@ -58,8 +58,8 @@ CAPTIONS: Mapping[str, str] = {
 }
 
 PIXELS_NOTE = (
-    "The features of this model are the pixels themselves: a method that reads the last layer which "
-    "everything passes through reads the picture, and moves with it by construction, which is no merit."
+    "The features of this model are the pixels themselves, where Grad-CAM would read the picture; it reads "
+    "the last hidden layer of the encoder instead."
 )
 
 

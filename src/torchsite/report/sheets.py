@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from torchsite.attribution import METHODS
 from torchsite.data import Dataset, to_float
 from torchsite.errors import NotApplicableError
+from torchsite.experiments.examination import method_options
 from torchsite.metrics import Poses
 from torchsite.metrics.similarity import masked_cosine
 from torchsite.model import SITE, BlackBox
@@ -26,7 +27,7 @@ from torchsite.transforms import AffineTransform, Transform, TransformFamily
 Explain = Callable[[Images, Labels], Heatmaps]
 MOST_ROWS = 10
 MOST_CLASSES = 10  # of a sheet of all classes
-BESIDE = ("gradient", "linear_approximation")  # shown beside SITE's own, or alone on a black box
+BESIDE = ("gradient", "grad_cam")  # shown beside SITE's own, or alone on a black box
 
 
 def draw_samples(data: Dataset, n: int = 10, n_classes: int = MOST_ROWS) -> Figure:
@@ -138,7 +139,7 @@ def explainers_of(model: SITE | BlackBox, images: Images, labels: Labels) -> dic
     )
     for name in BESIDE:
         try:
-            method = METHODS[name](model)
+            method = METHODS[name](model, **method_options(name, model))
             method(images[:1], labels[:1])
         except NotApplicableError:
             continue
