@@ -16,7 +16,7 @@ from torch import Tensor
 from torchsite.experiments.arrays import load_arrays
 from torchsite.model.drawing import COLOURS, new_figure, png, show_heatmap, show_picture
 from torchsite.report.paper_curves import draw_consistency, draw_mask_k
-from torchsite.report.paper_names import PUBLIC, method_name, on_model
+from torchsite.report.paper_names import PUBLIC, method_name, on_model, own_first
 from torchsite.results import Result, write_atomically
 
 Arrays = Mapping[str, Tensor]
@@ -71,7 +71,7 @@ def draw_examples(result: Result, arrays: Arrays) -> Figures:
 def draw_method_sheet(result: Result, arrays: Arrays) -> Figures:
     """Figure 4, a sheet per picture: for each method I(x), I(T x) and T(I(x)), on SITE and the black box."""
     lines = [line for line in result.values["lines"] if "reason" not in line]
-    methods = list(dict.fromkeys(line["method"] for line in lines))
+    methods = list(dict.fromkeys(line["method"] for line in own_first(lines)))
     return {
         f"{result.name}-{number + 1}": _method_sheet(number, lines, methods, arrays)
         for number in range(len(result.values["pictures"]))
@@ -126,7 +126,7 @@ def _method_sheet(
             if maps is None:
                 continue
             for pose, title in enumerate(titles):
-                label = f"{title} {on_model(kind)}" if row == 1 else ""
+                label = f"{title}\n{on_model(kind)}" if row == 1 else ""
                 show_heatmap(grid[row][1 + 3 * block + pose], maps[number, pose], label)
     return figure
 

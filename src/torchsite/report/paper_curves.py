@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from torchsite.report.paper_names import method_name, on_model
+from torchsite.report.paper_names import method_name, on_model, own_first
 from torchsite.results import Result
 
 Lines = Sequence[Mapping[str, Any]]
@@ -71,7 +71,7 @@ def draw_consistency(result: Result) -> Figure:
     """Table 1 as points with intervals: raw, floor, calibrated and centred, by method, on both models."""
     table = [line for line in result.values["table"] if "self_consistency" in line]
     kinds = list(dict.fromkeys(line["model"] for line in table))
-    methods = list(dict.fromkeys(line["method"] for line in table))
+    methods = list(dict.fromkeys(line["method"] for line in own_first(table)))
     figure = Figure(figsize=(4.5 * len(kinds) + 1, 0.32 * len(methods) + 1.4), layout="constrained")
     grid = figure.subplots(1, len(kinds), squeeze=False, sharey=True)[0]
     for axes, kind in zip(grid, kinds, strict=True):

@@ -1,6 +1,7 @@
 """How methods and models are called in the paper's tables and figures."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 PUBLIC = ("mnist_", "cifar10_photographs")  # whose pictures the documentation may show
 
@@ -28,3 +29,8 @@ def method_name(method: str) -> str:
 def on_model(kind: str) -> str:
     """Which of the two models was explained."""
     return "on SITE" if kind == "site" else "on the black box"
+
+
+def own_first(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The lines of a table in their order, the model's own explanation before all others."""
+    return sorted(lines, key=lambda line: line["method"] != "self_explanation")

@@ -1,6 +1,6 @@
 """Sections on the sheets of pictures: explanations in two poses, all methods, mistakes."""
 
-from torchsite.report.paper_names import method_name, on_model
+from torchsite.report.paper_names import method_name, on_model, own_first
 from torchsite.report.paper_text import head, markdown_table, sheet
 from torchsite.results import Result
 
@@ -55,7 +55,7 @@ def sheet_section(result: Result) -> str:
             on_model(line["model"]),
             *(f"{s:.3f}" for s in line["self-consistency"]),
         ]
-        for line in result.values["lines"]
+        for line in own_first(result.values["lines"])
         if "reason" not in line
     ]
     return (

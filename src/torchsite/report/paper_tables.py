@@ -6,7 +6,7 @@ Every section is drawn from one result file; those that are not there are left o
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from torchsite.report.paper_names import method_name, on_model
+from torchsite.report.paper_names import method_name, on_model, own_first
 from torchsite.report.paper_sheets import (
     explanations_section,
     failures_section,
@@ -55,7 +55,7 @@ def consistency_section(result: Result) -> str:
             f"{line['n_images']:,}",
             shown(line["ms_per_image"], 2),
         ]
-        for line in table
+        for line in own_first(table)
         if "self_consistency" in line
     ]
     header = ["explainer", "", *SCORES, "paper, raw", "pictures", "ms a picture"]
@@ -79,7 +79,7 @@ def mask_k_section(result: Result) -> str:
             *(figure(line[m], part) or "–" for m in ("accuracy", "log_odds") for part in ("area", "gain")),
             f"{line['n_images']:,}",
         ]
-        for line in table
+        for line in own_first(table)
     ]
     header = ["ranked by", "", "accuracy, area", "over random", "log-odds, area", "over random", "pictures"]
     return (
