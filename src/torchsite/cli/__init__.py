@@ -1,23 +1,24 @@
 """The command line: `torchsite train`, `explain`, `evaluate`, `report`, `compare`, `reproduce`, `serve` …
 
 Exit codes: 0 when all went well, 1 for an error with a message that says what to do, 2 for a command line
-that cannot be understood, 130 when interrupted.
+that cannot be understood, 130 when interrupted, 143 when told to stop (SIGTERM) with a checkpoint written.
 """
 
+import signal
 import sys
 from typing import NoReturn
 
 import typer
 
-from torchsite.cli import compare, demo, explain, inspect, measure, serve, train
+from torchsite.cli import compare, demo, explain, export, inspect, measure, serve, train
 from torchsite.cli.terminal import terminal
-from torchsite.errors import TorchsiteError
+from torchsite.errors import StoppedError, TorchsiteError
 
 app = typer.Typer(
     name="torchsite",
     help="Image classifiers that explain themselves, with explanations that move with the picture.",
     epilog="Exit codes: 0 all went well; 1 an error, with the reason; 2 the command line cannot be "
-    "understood; 130 interrupted.",
+    "understood; 130 interrupted; 143 told to stop (SIGTERM), with a checkpoint to resume from.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -29,6 +30,7 @@ app.command()(measure.evaluate)
 app.command()(measure.report)
 app.command()(compare.compare)
 app.command()(measure.reproduce)
+app.command()(export.export)
 app.command()(serve.serve)
 app.command()(inspect.data)
 app.command()(inspect.models)
@@ -38,6 +40,9 @@ def main() -> NoReturn:
     """Run a command; errors raised on purpose, and those of files, end with a clear line and exit code 1."""
     try:
         app()
+    except StoppedError as error:
+        terminal(stderr=True).print(str(error))
+        sys.exit(128 + signal.SIGTERM)
     except (TorchsiteError, OSError) as error:
         terminal(stderr=True).print(f"error: {error}", style="bold red")
         sys.exit(1)

@@ -1,0 +1,89 @@
+"""`torchsite export`: a model as a file for ONNX Runtime or for torch alone, with its explanations."""
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from torchsite.cli.terminal import terminal
+from torchsite.data import Dataset, load_dataset, to_float
+from torchsite.errors import ConfigError
+from torchsite.model import SITE, BlackBox, load
+from torchsite.model.export import OnnxModel, annotate, export_onnx, export_program, quantise
+
+N_CALIBRATION = 256
+SECONDS = 0.5
+
+
+class Target(StrEnum):
+    """What to write."""
+
+    onnx = "onnx"
+    torch_export = "torch-export"
+
+
+def export(
+    model: Annotated[str, typer.Argument(help="A shipped model's name, a folder, or a hub id.")],
+    to: Annotated[Target, typer.Option(help="onnx: for ONNX Runtime; torch-export: a .pt2 program.")],
+    out: Annotated[Path | None, typer.Option(help="The file to write; the model's name if left out.")] = None,
+    int8: Annotated[bool, typer.Option("--int8", help="Write an int8 form as well (onnx only).")] = False,
+    data: Annotated[
+        str, typer.Option(help="Its training pictures calibrate int8, its test pictures judge it.")
+    ] = "mnist_sample",
+    limit: Annotated[int, typer.Option(min=10, help="Judge int8 by so many test pictures.")] = 1000,
+) -> None:
+    """Export logits and heatmaps, for any number of pictures at once, checked against the model itself.
+
+    torchsite export mnist --to onnx --int8 --data mnist
+    """
+    console = terminal()
+    loaded = load(model)
+    assert isinstance(loaded, SITE | BlackBox)
+    if int8 and to is not Target.onnx:
+        raise ConfigError("--int8 is for --to onnx: torch-export has no int8 form")
+    path = out or Path(f"{Path(model).name}.{'onnx' if to is Target.onnx else 'pt2'}")
+    write = export_onnx if to is Target.onnx else export_program
+    exported = write(loaded, path)
+    console.print(f"{path}: differs from the model by at most {exported.max_difference:.2g}")
+    if int8:
+        small = path.with_name(f"{path.stem}.int8.onnx")
+        calibrated = to_float(load_dataset(data, "train").images[:N_CALIBRATION])
+        quantise(path, small, calibrated)
+        figures = judge(path, small, load_dataset(data, "test")[:limit])
+        annotate(small, figures)
+        for name, value in figures.items():
+            console.print(f"{name:>36}  {value:.4f}")
+        console.print(f"{small}: {small.stat().st_size / path.stat().st_size:.0%} of the size")
+
+
+def judge(whole: Path, small: Path, data: Dataset) -> dict[str, float]:
+    """Accuracy and speed of an int8 model beside the one it came from."""
+    images = to_float(data.images)
+    answers = {name: OnnxModel(path, 1) for name, path in (("float32", whole), ("int8", small))}
+    logits = {
+        name: torch.cat([model(part)["logits"] for part in images.split(100)])
+        for name, model in answers.items()
+    }
+    predicted = {name: values.argmax(1) for name, values in logits.items()}
+    figures = {
+        f"accuracy, {name}": float((p == data.labels).double().mean()) for name, p in predicted.items()
+    }
+    figures["int8 agrees with float32"] = float((predicted["int8"] == predicted["float32"]).double().mean())
+    figures["largest difference of logits"] = float((logits["int8"] - logits["float32"]).abs().max())
+    for n in (1, 32):
+        times = {name: milliseconds(model, images[:n]) for name, model in answers.items()}
+        figures |= {f"ms for {n} pictures, {name}": value for name, value in times.items()}
+    return figures
+
+
+def milliseconds(model: OnnxModel, images: torch.Tensor) -> float:
+    """The best time of a call, over half a second."""
+    best, end = float("inf"), time.perf_counter() + SECONDS
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        model(images)
+        best = min(best, time.perf_counter() - start)
+    return 1000 * best
