@@ -6,6 +6,7 @@ that names the field.
 """
 
 import dataclasses
+import reprlib
 import types
 import typing
 from collections.abc import Mapping
@@ -53,22 +54,24 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
         return _convert_union(value, typing.get_args(hint), where)
     if origin is typing.Literal:
         if value not in typing.get_args(hint):
-            raise ConfigError(f"{where}: expected one of {typing.get_args(hint)}, got {value!r}")
+            raise ConfigError(f"{where}: expected one of {typing.get_args(hint)}, got {reprlib.repr(value)}")
         return value
     if origin is tuple:
         return _convert_tuple(value, typing.get_args(hint), where)
     if origin in (dict, Mapping):
         if not isinstance(value, Mapping):
-            raise ConfigError(f"{where}: expected a mapping, got {value!r}")
+            raise ConfigError(f"{where}: expected a mapping, got {reprlib.repr(value)}")
         return dict(value)
     if hint is Any:
         return value
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint is int and isinstance(value, bool):
-        raise ConfigError(f"{where}: expected int, got {value!r}")
+        raise ConfigError(f"{where}: expected int, got {reprlib.repr(value)}")
     if not isinstance(value, hint):
-        raise ConfigError(f"{where}: expected {hint.__name__}, got {value!r} ({type(value).__name__})")
+        raise ConfigError(
+            f"{where}: expected {hint.__name__}, got {reprlib.repr(value)} ({type(value).__name__})"
+        )
     return value
 
 
@@ -88,9 +91,9 @@ def _convert_union(value: Any, hints: tuple[Any, ...], where: str) -> Any:
 
 def _convert_tuple(value: Any, hints: tuple[Any, ...], where: str) -> Any:
     if not isinstance(value, list | tuple):
-        raise ConfigError(f"{where}: expected a list, got {value!r}")
+        raise ConfigError(f"{where}: expected a list, got {reprlib.repr(value)}")
     if len(hints) == 2 and hints[1] is Ellipsis:
         return tuple(_convert(item, hints[0], where) for item in value)
     if len(value) != len(hints):
-        raise ConfigError(f"{where}: expected {len(hints)} values, got {len(value)}: {value!r}")
+        raise ConfigError(f"{where}: expected {len(hints)} values, got {len(value)}: {reprlib.repr(value)}")
     return tuple(_convert(item, hint, where) for item, hint in zip(value, hints, strict=True))

@@ -62,7 +62,7 @@ class Result:
             return cls(**json.loads(Path(path).read_text()))
         except FileNotFoundError:
             raise DataError(f"no result file at {path}: run the experiment that writes it first") from None
-        except (json.JSONDecodeError, TypeError, UnicodeDecodeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:  # ValueError: no JSON, or no text
             raise DataError(
                 f"{path} is not a torchsite result file ({error}): delete it and run again"
             ) from error

@@ -81,6 +81,6 @@ def _read_header(stream: BinaryIO, path: Path, axes: int) -> tuple[int, ...]:
             "check what was downloaded, fetch it again"
         )
     shape = struct.unpack(f">{axes}I", header[4:])
-    if math.prod(shape) > MAX_BYTES:
+    if math.prod(max(1, n) for n in shape) > MAX_BYTES:
         raise DataError(f"{path} claims to hold an array of {shape}: its header is damaged, fetch it again")
     return shape

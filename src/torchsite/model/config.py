@@ -1,5 +1,6 @@
 """All that is needed to build a model again: the `config.json` beside its weights."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -36,7 +37,7 @@ class ModelConfig:
         if len(self.classes) < 2:
             raise ConfigError(f"classes: expected at least two, got {self.classes}")
         check_statistics(channels, self.mean, self.std)
-        if self.product_scale <= 0:
+        if not 0 < self.product_scale < math.inf:
             raise ConfigError(f"product_scale: expected a positive number, got {self.product_scale}")
         for name in ("extractor_options", "generator_options"):
             object.__setattr__(self, name, _with_tuples(getattr(self, name)))
@@ -49,7 +50,8 @@ class ModelConfig:
 
 def check_statistics(channels: int, mean: Sequence[float], std: Sequence[float]) -> None:
     """One mean and one positive standard deviation for each channel."""
-    if len(mean) != channels or len(std) != channels or min(std) <= 0:
+    usable = all(math.isfinite(m) for m in mean) and all(0 < s < math.inf for s in std)
+    if len(mean) != channels or len(std) != channels or not usable:
         raise ConfigError(
             f"mean and std: expected {channels} values each, std positive, got {tuple(mean)} and {tuple(std)}"
         )

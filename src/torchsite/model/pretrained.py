@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import torch
 from huggingface_hub import ModelHubMixin, snapshot_download
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -71,6 +71,9 @@ class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["expl
         for name in modules:
             _check_module(name, config)
         with weights_follow():
+            if not modules:
+                with torch.device("meta"):  # a small file must not make a huge model: compare before building
+                    check_shapes(folder, dict(cls.from_config(config).state_dict()))
             model = cls.from_config(config, **modules)
         model.load_state_dict(read_tensors(folder, dict(model.state_dict())))
         return model.eval()
@@ -116,15 +119,16 @@ def read_config(folder: Path) -> ModelConfig:
         raise WeightsError(
             f"{folder} holds no {CONFIG_FILE}: expected a folder made by save_pretrained"
         ) from None
-    except (json.JSONDecodeError, UnicodeDecodeError, ConfigError) as error:
+    except (ValueError, RecursionError) as error:  # what JSON and configurations raise on all that is wrong
         raise WeightsError(f"{path} cannot be read: {error}") from error
 
 
-def read_tensors(folder: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Exactly the expected tensors, in the expected shapes and types."""
+def check_shapes(folder: Path, expected: dict[str, Tensor]) -> None:
+    """The file must list exactly the expected tensors, in the expected shapes; none of them is read."""
     path = folder / WEIGHTS_FILE
     try:
-        found = load_file(path)
+        with safe_open(path, "pt") as file:
+            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise WeightsError(
             f"{folder} holds no {WEIGHTS_FILE}: expected a folder made by save_pretrained"
@@ -134,11 +138,20 @@ def read_tensors(folder: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]
     missing, additional = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
     if missing or additional:
         raise WeightsError(f"{path} does not fit its config: missing {missing}, not expected {additional}")
+    for name, shape in found.items():
+        if shape != tuple(expected[name].shape):
+            raise WeightsError(f"{path}: {name} has shape {shape}, expected {tuple(expected[name].shape)}")
+
+
+def read_tensors(folder: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Exactly the expected tensors, in the expected shapes and types."""
+    path = folder / WEIGHTS_FILE
+    check_shapes(folder, expected)
+    try:
+        found = load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise WeightsError(f"{path} is damaged ({error}): fetch or train it again") from error
     for name, tensor in found.items():
-        if tensor.shape != expected[name].shape:
-            raise WeightsError(
-                f"{path}: {name} has shape {tuple(tensor.shape)}, expected {tuple(expected[name].shape)}"
-            )
         if tensor.is_floating_point() != expected[name].is_floating_point():
             raise WeightsError(f"{path}: {name} is of {tensor.dtype}, expected {expected[name].dtype}")
     return {name: tensor.to(expected[name].dtype) for name, tensor in found.items()}

@@ -30,7 +30,7 @@ from torchsite.training.callbacks import (
 from torchsite.training.config import TrainingConfig
 from torchsite.training.module import BlackBoxTraining, SiteTraining, Training
 from torchsite.training.quiet import quiet
-from torchsite.training.ranks import is_first, launch_options
+from torchsite.training.ranks import is_first, launch_options, rejoin
 from torchsite.training.record import RUN_FILE, check_run, describe_run, write_run
 
 log = logging.getLogger(__name__)
@@ -72,6 +72,7 @@ def fit(
     if validation is None:
         data, validation = hold_out(data, config.seed)
     _check_classes(data)
+    rejoin()
     checkpoint = _begin(folder, resume, describe_run(model, data, config))
     care = Checkpoints(folder, config.checkpoint_seconds)
     training = _training(model, data, validation, config)

@@ -69,3 +69,22 @@ def launch_options(environment: Mapping[str, str] = os.environ) -> dict[str, Any
         return {}
     world, local = int(environment["WORLD_SIZE"]), int(environment["LOCAL_WORLD_SIZE"])
     return {"devices": local, "num_nodes": world // local, "strategy": "ddp"}
+
+
+def rejoin(environment: Mapping[str, str] = os.environ) -> None:
+    """After a restart by `torchrun`, form the group of processes under a name of its own.
+
+    `torchrun` keeps one store of addresses for all attempts, and a new group would find those of processes
+    that died. Lightning takes a group that is there.
+    """
+    attempt = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
+    if attempt == "0" or environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True" or dist.is_initialized():
+        return
+    world, rank = int(environment["WORLD_SIZE"]), int(environment["RANK"])
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(environment["LOCAL_RANK"]))
+    address, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
+    shared = dist.TCPStore(address, port, world, is_master=False)  # type: ignore[attr-defined]
+    store = dist.PrefixStore(f"attempt-{attempt}", shared)  # type: ignore[attr-defined]
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=world)

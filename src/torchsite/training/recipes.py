@@ -66,9 +66,10 @@ def load_recipe(name: Path | str) -> Recipe:
             f"no recipe {str(name)!r}, neither shipped nor a file: {did_you_mean(str(name), known)}"
         )
     try:
-        return from_mapping(Recipe, yaml.safe_load(path.read_text()) or {})
-    except yaml.YAMLError as error:
+        values = yaml.safe_load(path.read_text())
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: bytes, dates, huge numbers
         raise ConfigError(f"{path} is not a YAML file: {error}") from error
+    return from_mapping(Recipe, {} if values is None else values)
 
 
 def override(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:

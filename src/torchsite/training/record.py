@@ -42,7 +42,7 @@ def check_run(folder: Path, description: Mapping[str, Any]) -> None:
     path = folder / RUN_FILE
     try:
         begun = dict(_flat(_completed(json.loads(path.read_text()))))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ConfigError(f"{path}, which says how this run was begun, cannot be read: {error}") from error
     now = dict(_flat(json.loads(json.dumps(description))))
     differing = [name for name in {**begun, **now} if begun.get(name) != now.get(name)]

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -33,14 +35,15 @@ def torchrun(folder, cases, *options):
     """Two processes of one `torchrun`; what they say, and an error if they fail."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     script = Path(__file__).parent / "distributed_work.py"
-    ended = subprocess.run(
-        [*command, *options, str(script), str(folder), json.dumps(cases)],
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    return ended.stderr
+    command += [*options, str(script), str(folder), json.dumps(cases)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as started:
+        try:
+            said = started.communicate(timeout=280)[1]
+        except subprocess.TimeoutExpired:
+            os.killpg(started.pid, signal.SIGKILL)  # with the processes that it started
+            raise
+    assert started.returncode == 0, said[-3000:]
+    return said
 
 
 def logged(folder):
