@@ -3,16 +3,18 @@
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
 
 from torchsite.cli.terminal import terminal
-from torchsite.data import Dataset, load_dataset, to_float
 from torchsite.errors import ConfigError
-from torchsite.model import SITE, BlackBox, load
-from torchsite.model.export import OnnxModel, annotate, export_onnx, export_program, quantise
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from torchsite.data import Dataset
+    from torchsite.model.export import OnnxModel
 
 N_CALIBRATION = 256
 SECONDS = 0.5
@@ -39,6 +41,10 @@ def export(
 
     torchsite export mnist --to onnx --int8 --data mnist
     """
+    from torchsite.data import load_dataset, to_float
+    from torchsite.model import SITE, BlackBox, load
+    from torchsite.model.export import annotate, export_onnx, export_program, quantise
+
     console = terminal()
     loaded = load(model)
     assert isinstance(loaded, SITE | BlackBox)
@@ -59,8 +65,13 @@ def export(
         console.print(f"{small}: {small.stat().st_size / path.stat().st_size:.0%} of the size")
 
 
-def judge(whole: Path, small: Path, data: Dataset) -> dict[str, float]:
+def judge(whole: Path, small: Path, data: "Dataset") -> dict[str, float]:
     """Accuracy and speed of an int8 model beside the one it came from."""
+    import torch
+
+    from torchsite.data import to_float
+    from torchsite.model.export import OnnxModel
+
     images = to_float(data.images)
     answers = {name: OnnxModel(path, 1) for name, path in (("float32", whole), ("int8", small))}
     logits = {
@@ -79,7 +90,7 @@ def judge(whole: Path, small: Path, data: Dataset) -> dict[str, float]:
     return figures
 
 
-def milliseconds(model: OnnxModel, images: torch.Tensor) -> float:
+def milliseconds(model: "OnnxModel", images: "Tensor") -> float:
     """The best time of a call, over half a second."""
     best, end = float("inf"), time.perf_counter() + SECONDS
     while time.perf_counter() < end:

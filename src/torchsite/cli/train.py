@@ -30,6 +30,11 @@ def train(
     resume: Annotated[bool, typer.Option(help="Continue an interrupted run.")] = False,
     limit: Annotated[int | None, typer.Option(min=2, help="Only some of the pictures.")] = None,
     report: Annotated[bool, typer.Option(help="With chosen settings: end with a report.")] = True,
+    devices: Annotated[
+        str, typer.Option(help="GPUs of each node, or processes on CPUs; torchrun tells by itself.")
+    ] = "auto",
+    nodes: Annotated[int, typer.Option(min=1, help="Machines that train together.")] = 1,
+    strategy: Annotated[str, typer.Option(help="How processes share the work.")] = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Train a model. Data sets have recipes; for your own pictures, settings are chosen by the data:
@@ -41,19 +46,32 @@ def train(
     torchsite train mnist --epochs 3 --targets mean --model.generator shuffle --max-shift 0.5
     """
     from torchsite.data import CATALOGUE
+    from torchsite.training.ranks import is_first, launch_options
     from torchsite.training.recipes import shipped_recipes
 
-    fields = parse_fields(context.args)
+    fields, launch = parse_fields(context.args), launch_of(devices, nodes, strategy)
     folder = out or Path("runs") / Path(data).resolve().name
     known = recipe or (data if data in shipped_recipes() else "mnist_sample" if data in CATALOGUE else "")
     if known and minutes is None:
-        said = _by_recipe(known, data, fields, folder, resume, limit, as_json)
+        said = _by_recipe(known, data, fields, folder, resume, limit, as_json, launch)
     elif recipe:
         raise ConfigError("--minutes chooses the settings, --recipe names them: give one of the two")
+    elif launch or launch_options():
+        raise ConfigError("several processes must agree on the settings: name them with --recipe")
     else:
         said = _by_choice(data, minutes or MINUTES, fields, folder, resume, limit, report, as_json)
-    if as_json:
+    if as_json and is_first():
         say_json(said)
+
+
+def launch_of(devices: str, nodes: int, strategy: str) -> dict[str, Any]:
+    """What Lightning must be told beyond its defaults."""
+    given = {
+        "devices": int(devices) if devices.isdigit() else devices,
+        "num_nodes": nodes,
+        "strategy": strategy,
+    }
+    return {name: value for name, value in given.items() if value not in ("auto", 1)}
 
 
 def parse_fields(words: list[str]) -> dict[str, Any]:
@@ -83,13 +101,16 @@ def _by_recipe(
     resume: bool,
     limit: int | None,
     as_json: bool,
+    launch: dict[str, Any],
 ) -> dict[str, Any]:
     """Train as a recipe says."""
     from torchsite.data import load_dataset
     from torchsite.training import fit
+    from torchsite.training.ranks import is_first
     from torchsite.training.recipes import build_model, load_recipe, override
 
     console = terminal(stderr=as_json)
+    console.quiet = not is_first()
     chosen = override(load_recipe(recipe), {"data": data} | fields)
     train_set, test_set = (load_dataset(data, half, size=chosen.size) for half in ("train", "test"))
     train_set = train_set if limit is None else train_set[:limit]
@@ -102,6 +123,7 @@ def _by_recipe(
         folder=folder,
         resume=resume,
         progress=console.is_terminal,
+        **launch,
     )
     for name, value in fitted.measures.items():
         console.print(f"{name:>16}  {value:.4f}")

@@ -10,6 +10,8 @@ import lightning as L
 import torch
 from lightning.pytorch.callbacks import Callback, RichProgressBar
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
+from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset
@@ -144,7 +146,17 @@ def _trainer(
     }
     if not options.get("sync_batchnorm"):
         options = options | {"plugins": [GlobalStatistics(), *_listed(options.get("plugins"))]}
-    return L.Trainer(**(settings | launch_options() | options))
+    try:
+        trainer = L.Trainer(**(settings | launch_options() | options))
+    except (ValueError, TypeError, MisconfigurationException) as error:
+        raise ConfigError(f"these options do not suit Lightning's Trainer: {error}") from error
+    if not isinstance(trainer.strategy, SingleDeviceStrategy | DDPStrategy):
+        raise ConfigError(
+            f"strategy: expected one device or one of Lightning's DDP strategies, got "
+            f"{type(trainer.strategy).__name__}: parameters that are split over processes, as FSDP does, can "
+            f"neither be averaged nor saved here"
+        )
+    return trainer
 
 
 def _listed(plugins: Any) -> list[Any]:

@@ -11,13 +11,21 @@ from pathlib import Path
 import pytest
 import torch
 from distributed_work import train
+from lightning.pytorch.strategies import FSDPStrategy
 from safetensors.torch import load_file
 from torch import nn
-from training_makers import make_site
+from training_makers import digits, make_config, make_site
 
+from torchsite.errors import ConfigError
 from torchsite.results import Result
+from torchsite.training import fit
 from torchsite.training.batchnorm import GlobalBatchNorm, GlobalStatistics
 from torchsite.training.ranks import launch_options
+
+
+class FSDPOnCpu(FSDPStrategy):
+    """Lightning refuses its own on CPUs before anything is looked at."""
+
 
 CASES = {
     "learned bank": {
@@ -93,3 +101,20 @@ def test_lightning_is_told_what_torchrun_started():
     started = {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4"}
     assert launch_options(started) == {"devices": 4, "num_nodes": 2, "strategy": "ddp"}
     assert launch_options({}) == launch_options(started | {"WORLD_SIZE": "1"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"strategy": "fsdp"}, "requires a GPU"),
+        (
+            {"strategy": FSDPOnCpu()},
+            "one of Lightning's DDP strategies, got FSDPOnCpu",
+        ),
+        ({"devices": 0}, "do not suit"),
+        ({"strategie": "ddp"}, "strategie"),
+    ],
+)
+def test_strategies_that_cannot_work_are_refused(options, words, tmp_path):
+    with pytest.raises(ConfigError, match=words):
+        fit(make_site(), digits(), make_config(), validation=digits(20, "test"), folder=tmp_path, **options)
