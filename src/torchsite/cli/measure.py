@@ -86,9 +86,10 @@ def report(
             watch=watch,
         )
         watch("drawing", 0, 1)
-        path = write_model_report(result, loaded, examined, out)
+        drawn = model_figures(result, loaded, examined)
+        path = write_model_report(result, loaded, examined, out, figures=drawn)
         if figures is not None:
-            save_figures(model_figures(result, loaded, examined), figures)
+            save_figures(drawn, figures)
     if as_json:
         say_json({"report": str(path), "result": asdict(result)})
         return

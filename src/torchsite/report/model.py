@@ -36,13 +36,15 @@ def write_model_report(
     path: Path | str,
     *,
     training_log: Path | None = None,
+    figures: Mapping[str, Figure] | None = None,
 ) -> Path:
     """Write the report of an examination as one HTML file; `data` are the pictures that were examined.
 
-    `training_log` is the run's `metrics.csv`, if `examine` was not given it already.
+    `training_log` is the run's `metrics.csv`, if `examine` was not given it already; `figures` those of
+    `model_figures`, if they have been drawn already.
     """
     result = _with_training(result, training_log)
-    figures = model_figures(result, model, data)
+    figures = model_figures(result, model, data) if figures is None else figures
     return write_atomically(Path(path), _document(result, figures).encode())
 
 

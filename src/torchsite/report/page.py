@@ -73,7 +73,7 @@ def svg(figure: Figure, name: str, label: str) -> str:
     text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text)
     text = re.sub(r"font: ([\w. ]*?)([\d.]+px)[^;\"]*", r"font: \1\2 system-ui, sans-serif", text)
     text = re.sub(r'<svg ([^>]*?)height="[^"]*"', r"<svg \1", text, count=1)
-    text = re.sub(r'<g id="[^"]*"', "<g", text)
+    text = re.sub(r'(<(?:g|image)\b[^>]*?) id="[^"]*"', r"\1", text)  # nothing refers to these
     width = figure.get_figwidth() * 72
     style = f"width:100%;max-width:{width * ENLARGED:.0f}px;min-width:{width * READABLE:.0f}px"
     text = re.sub(r'width="[^"]*"', f'style="{style}" role="img" aria-label="{escape(label)}"', text, count=1)

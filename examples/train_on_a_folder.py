@@ -1,0 +1,12 @@
+"""Train on a folder with one sub-folder per class, and write a report about the model."""
+
+import torchsite as ts
+from torchsite.experiments.examination import examine
+from torchsite.report import write_model_report
+
+train, test = (ts.load_dataset("photos", split, size=64) for split in ("train", "test"))
+model = ts.SITE("pyramid", n_classes=len(train.classes), classes=train.classes, image_shape=(3, 64, 64))
+run = ts.fit(model, train, ts.TrainingConfig(epochs=30, batch_size=32), validation=test, folder="runs/photos")
+
+result = examine(model, test, training=train, log=run.folder / "logs" / "metrics.csv")
+print("report:", write_model_report(result, model, test, "report.html"))

@@ -1,0 +1,68 @@
+"""`evaluate`, `report`, `compare`, `reproduce`, `data`, `models`: words for people, JSON for scripts."""
+
+import json
+import shutil
+
+import pytest
+from running import run
+
+from torchsite.errors import ConfigError, NotApplicableError
+from torchsite.experiments.cells import Comparison
+from torchsite.results import Result
+
+
+def test_evaluate_writes_a_result_file_and_prints_it_as_json(model_folder, tmp_path):
+    words = ["evaluate", model_folder, "--limit", 20, "--out", tmp_path / "result.json"]
+    assert "self-consistency, floor" in run(*words)
+    values = Result.load(tmp_path / "result.json").values
+    assert values["completeness"]["worst"] <= 1e-4
+    assert json.loads(run(*words, "--json"))["values"] == values
+
+
+def test_a_judge_must_be_a_black_box(model_folder):
+    with pytest.raises(NotApplicableError, match="must be a black box"):
+        run("evaluate", model_folder, "--judge", model_folder, "--limit", 4)
+
+
+def test_compare_prints_a_table_or_json(model_folder, tmp_path):
+    words = ["compare", model_folder, "--methods", "self_explanation, gradient", "--limit", 4]
+    words += ["--metrics", "completeness", "--out", tmp_path]
+    assert "completeness" in run(*words)
+    assert (tmp_path / "comparison.md").exists()
+    found = Comparison.from_result(Result(**json.loads(run(*words, "--json"))))
+    assert found.methods == ["self_explanation", "gradient"]
+
+
+def test_report_writes_one_page_and_its_figures(model_folder, tmp_path):
+    shutil.copytree(model_folder, tmp_path / "run" / "model")
+    (tmp_path / "run" / "logs").mkdir()
+    (tmp_path / "run" / "logs" / "metrics.csv").write_text("loss,step\n3,1\n2,2\n")
+    (tmp_path / "run" / "run.json").write_text(json.dumps({"data": {"name": "mnist_sample"}}))
+    page, figures = tmp_path / "page.html", tmp_path / "figures"
+    words = ["report", tmp_path / "run" / "model", "--out", page, "--figures", figures, "--limit", 8]
+    found = json.loads(run(*words, "--methods", "", "--json"))
+    assert found["report"] == str(page)
+    assert (
+        page.read_text().count("<svg") == len(list(figures.glob("*.png"))) == len(list(figures.glob("*.svg")))
+    )
+    values = found["result"]["values"]
+    assert values["training"] == {"loss": [[1, 3.0], [2, 2.0]]}
+    assert sum(values["data"]["training"]["counts"]) == 5000
+    assert "comparison" not in values
+
+
+def test_reproduce_lists_and_refuses():
+    assert "generators" in run("reproduce")
+    assert "generators" in json.loads(run("reproduce", "--json"))
+    with pytest.raises(ConfigError, match="did you mean 'mnist'"):
+        run("reproduce", "mnst")
+
+
+def test_data_and_models_tell_what_there_is():
+    assert "mnist_sample" in run("data")
+    assert "5,000" in run("data", "mnist_sample")
+    assert "mnist_sample" in json.loads(run("data", "--json"))
+    described = json.loads(run("data", "mnist_sample", "--split", "test", "--json"))
+    assert described["n"] == sum(described["classes"].values()) == 1000
+    assert "kind" in run("models")
+    assert json.loads(run("models", "--json"))["mnist"]["image_shape"] == [1, 28, 28]
