@@ -52,7 +52,7 @@ def create_app(library: Library, settings: Settings | None = None) -> FastAPI:
     problems.install(app)
     app.include_router(api_router(library, settings, telemetry, fast, slow))
     _add_pages(app)
-    paths = frozenset(str(getattr(route, "path", "")) for route in app.routes)
+    paths = frozenset(["/", "/docs", *app.openapi()["paths"]])
     app.add_middleware(Guard, max_body=settings.max_body, telemetry=telemetry, paths=paths)
     return app
 

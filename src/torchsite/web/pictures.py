@@ -37,15 +37,12 @@ def read_picture(content: bytes, shape: tuple[int, int, int], *, max_pixels: int
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as file:
             if file.width * file.height > max_pixels:
-                raise ProblemError(
-                    413,
-                    "too_many_pixels",
-                    f"image: {file.width}×{file.height} is more than the {max_pixels:,} pixels allowed here: "
-                    "make it smaller first",
-                )
+                raise _too_large(f"{file.width}×{file.height}", max_pixels)
             pixels = torch.from_numpy(fitted(file, side).copy()).float() / 255
     except ProblemError:
         raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):  # Pillow's own, higher limit
+        raise _too_large("its size", max_pixels) from None
     except Exception as error:  # damaged files make Pillow fail in many ways
         raise ProblemError(422, "bad_picture", _reason(error)) from error
     top, left = (side - height) // 2, (side - width) // 2
@@ -72,6 +69,11 @@ def quantised(heatmap: Maps, limit: float | None = None) -> MapOut:
     steps = (heatmap * (127 / bound if bound > 0 else 0.0)).round().clamp(-127, 127).to(torch.int8)
     data = base64.b64encode(steps.contiguous().numpy().tobytes()).decode()
     return MapOut(rows=heatmap.shape[-2], cols=heatmap.shape[-1], limit=bound, data=data)
+
+
+def _too_large(size: str, max_pixels: int) -> ProblemError:
+    reason = f"image: {size} is more than the {max_pixels:,} pixels allowed here: make it smaller first"
+    return ProblemError(413, "too_many_pixels", reason)
 
 
 def _reason(error: Exception) -> str:

@@ -30,14 +30,11 @@ def bound(host: str, port: int) -> socket.socket:
     """A socket at the address; port 0 is any free one. A taken one is an error that says what to do."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
+        return socket.create_server((host, port), family=family)
     except OSError as error:
         taken = error.errno == errno.EADDRINUSE
         what = "it is taken, choose another with --port" if taken else error.strerror or str(error)
         raise ConfigError(f"cannot listen at {host}, port {port}: {what}") from error
-    return listener
 
 
 def address(listener: socket.socket, host: str) -> str:

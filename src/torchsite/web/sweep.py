@@ -9,8 +9,9 @@ from matplotlib import colormaps
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
+from torchsite.errors import NotApplicableError
 from torchsite.model.drawing import COLOURS
-from torchsite.web.engine import Finding, Pair
+from torchsite.web.engine import Explainer, Finding, Pair
 
 PANEL = 168
 GAP = 12
@@ -29,7 +30,7 @@ def animation(findings: Sequence[Finding], degrees: Sequence[float]) -> bytes:
     """The frames as an endless GIF; the colours of a row mean the same in all frames."""
     limits = {
         explainer: max(float(_both(finding.pairs[explainer]).abs().max()) for finding in findings) or 1.0
-        for explainer in findings[0].pairs
+        for explainer in _in_all(findings)
     }
     pages = [_page(finding, angle, limits) for finding, angle in zip(findings, degrees, strict=True)]
     buffer = io.BytesIO()
@@ -45,19 +46,27 @@ def animation(findings: Sequence[Finding], degrees: Sequence[float]) -> bytes:
     return buffer.getvalue()
 
 
+def _in_all(findings: Sequence[Finding]) -> list[Explainer]:
+    """The explainers that have a meaning in every frame, or an error that gives the reason of the first."""
+    common = [explainer for explainer in findings[0].pairs if all(explainer in f.pairs for f in findings)]
+    if not common:
+        raise NotApplicableError(next(reason for f in findings for reason in f.skipped.values()))
+    return common
+
+
 def _both(pair: Pair) -> Tensor:
     return torch.stack([pair.renewed, pair.carried])
 
 
-def _page(finding: Finding, angle: float, limits: dict[tuple[str, str], float]) -> Image.Image:
-    n_rows = max(1, len(finding.pairs))
+def _page(finding: Finding, angle: float, limits: dict[Explainer, float]) -> Image.Image:
     width = 3 * PANEL + 4 * GAP
-    page = Image.new("RGB", (width, HEAD + n_rows * (PANEL + LABEL) + GAP), PAPER)
+    page = Image.new("RGB", (width, HEAD + len(limits) * (PANEL + LABEL) + GAP), PAPER)
     pen = ImageDraw.Draw(page)
     small, large = ImageFont.load_default(13), ImageFont.load_default(16)
     pen.text((GAP, 12), f"T: turned by {angle:.0f}°", INK, large)
     columns = [GAP + k * (PANEL + GAP) for k in range(3)]
-    for row, (explainer, pair) in enumerate(finding.pairs.items()):
+    for row, explainer in enumerate(limits):
+        pair = finding.pairs[explainer]
         top = HEAD + row * (PANEL + LABEL)
         maps = [_coloured(values, limits[explainer]) for values in (pair.renewed, pair.carried)]
         for left, picture in zip(columns, [_photograph(finding.images[1]), *maps], strict=True):

@@ -1,0 +1,23 @@
+"""One application for all tests of the server that only ask."""
+
+import pytest
+from fastapi.testclient import TestClient
+from web_makers import library as make_library
+
+from torchsite.web import create_app
+
+
+@pytest.fixture(scope="session")
+def library():
+    return make_library()
+
+
+@pytest.fixture(scope="session")
+def app(library):
+    return create_app(library)
+
+
+@pytest.fixture(scope="session")
+def client(app):
+    with TestClient(app) as ready:
+        yield ready

@@ -1,0 +1,238 @@
+"""The interface as programs use it."""
+
+import base64
+import io
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from fastapi.testclient import TestClient
+from PIL import Image
+from web_makers import file, library
+
+from torchsite.web import Settings, create_app
+from torchsite.web.pictures import from_base64, read_picture
+
+ASK = "/api/explain?model=digits"
+
+
+def ask(client, model="digits", **fields):
+    response = client.post(f"/api/explain?model={model}", json={"sample": 0} | fields)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def refusal(response, status, code):
+    assert response.status_code == status, response.text
+    said = response.json()
+    assert set(said) == {"code", "reason"}
+    assert said["code"] == code
+    return said["reason"]
+
+
+def test_models_say_what_can_be_asked(client):
+    digits, box, colours = client.get("/api/models").json()
+    assert (digits["kind"], box["kind"], colours["image_shape"]) == ("site", "black_box", [3, 32, 24])
+    assert digits["companions"] == ["digits_black_box"]
+    assert (digits["draw"], colours["draw"]) == (True, False)
+    assert "self_explanation" not in [method["name"] for method in box["methods"]]
+    live = {method["name"]: method["live"] for method in digits["methods"]}
+    assert live["grad_cam"]
+    assert not live["rise"]
+
+
+@pytest.mark.parametrize("model", ["digits", "digits_black_box", "colours"])
+def test_samples_have_the_shape_of_the_model(client, library, model):
+    samples = client.get(f"/api/samples?model={model}").json()
+    channels, height, width = library[model].config.image_shape
+    assert len(samples) >= 5
+    for sample in samples:
+        with Image.open(io.BytesIO(base64.b64decode(sample["image"]))) as picture:
+            assert picture.size == (width, height)
+            assert picture.mode == ("L" if channels == 1 else "RGB")
+
+
+def test_a_file_and_its_base64_are_the_same_question(client):
+    content = file()
+    form = client.post(
+        ASK, files={"image": ("../../etc/passwd", content)}, data={"angle": "30", "class": "3"}
+    )
+    said = ask(client, sample=None, image=base64.b64encode(content).decode(), angle=30, **{"class": 3})
+    assert form.status_code == 200, form.text
+    assert form.json() == said
+    assert said["explained"] == 3
+
+
+def test_methods_of_a_form_may_be_repeated(client):
+    fields = {"methods": ["gradient", "grad_cam@digits_black_box"]}
+    said = client.post(ASK, files={"image": file()}, data=fields).json()
+    assert [(row["method"], row["model"]) for row in said["rows"]] == [
+        ("gradient", "digits"),
+        ("grad_cam", "digits_black_box"),
+    ]
+
+
+def test_the_prepared_picture_asks_the_same_again(client):
+    first = client.post(ASK, files={"image": file()}, data={"angle": 20, "invert": True}).json()
+    again = ask(client, sample=None, image=first["image"], angle=20)
+    assert again["image"] == first["image"]
+    assert again["turned"]["logits"] == pytest.approx(first["turned"]["logits"], abs=0.05)
+
+
+def test_the_moved_picture_is_what_the_model_sees(client, library):
+    said = ask(client, sample=3, angle=90, scale=1.0)
+    moved = read_picture(from_base64(said["moved"]), (1, 28, 28), max_pixels=1000, invert=False)
+    expected = library["digits"].samples.images[3].rot90(1, (-2, -1))
+    torch.testing.assert_close(moved, expected, atol=0.003, rtol=0)
+
+
+def test_classes_go_by_name_or_number(client):
+    by_name, by_number = ask(client, **{"class": "7"}), ask(client, **{"class": 7})
+    assert by_name == by_number
+    assert "no class 'x'" in refusal(client.post(ASK, json={"sample": 0, "class": "x"}), 422, "no_such_class")
+    refusal(client.post(ASK, json={"sample": 0, "class": 10}), 422, "no_such_class")
+    refusal(client.post(ASK, json={"sample": 0, "against": -1}), 422, "no_such_class")
+
+
+def test_why_is_the_difference_of_two_logits(client):
+    said = ask(client, against=5, angle=-40)
+    logits = said["turned"]["logits"]
+    assert said["why"]["difference"] == pytest.approx(logits[said["explained"]] - logits[5], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "either image or sample"),
+        ({"sample": 0, "image": ""}, "either image or sample"),
+        ({"sample": 0, "angle": "30"}, "angle: Input should be a valid number"),
+        ({"sample": 0, "angle": 361}, "less than or equal to 360"),
+        ({"sample": 0, "scale": 0}, "greater than or equal to"),
+        ({"sample": 0, "angel": 3}, "angel: Extra inputs"),
+        ({"sample": 0, "methods": ["gradient"] * 5}, "methods: List should have at most 4"),
+        ({"sample": 0.5}, "sample: Input should be a valid integer"),
+        ([], "valid dictionary"),
+    ],
+)
+def test_a_wrong_field_is_named(client, fields, said):
+    assert said in refusal(client.post(ASK, json=fields), 422, "invalid")
+
+
+def test_what_is_not_there_is_said(client):
+    assert "digits" in refusal(
+        client.post("/api/explain?model=digit", json={"sample": 0}), 404, "no_such_model"
+    )
+    refusal(client.get("/api/samples?model=no"), 404, "no_such_model")
+    refusal(client.get("/api/samples"), 422, "invalid")
+    assert "0 to" in refusal(client.post(ASK, json={"sample": 99}), 404, "no_such_sample")
+    near = client.post(ASK, json={"sample": 0, "methods": ["grad_cm"]})
+    assert "did you mean 'grad_cam'" in refusal(near, 422, "no_such_method")
+    other = client.post(ASK, json={"sample": 0, "methods": ["gradient@colours"]})
+    assert "same pictures and classes" in refusal(other, 422, "no_such_model")
+    own = client.post(
+        "/api/explain?model=digits_black_box", json={"sample": 0, "methods": ["self_explanation"]}
+    )
+    assert "black box" in refusal(own, 422, "not_applicable")
+    refusal(client.get("/nothing"), 404, "not_found")
+    refusal(client.put(ASK), 405, "method_not_allowed")
+
+
+def test_bodies_that_cannot_be_read_are_refused(client):
+    json = {"Content-Type": "application/json"}
+    refusal(client.post(ASK, content=b"{", headers=json), 400, "malformed")
+    refusal(client.post(ASK, content=b"\xff\xfe", headers=json), 400, "malformed")
+    refusal(client.post(ASK, content=b"[" * 100_000, headers=json), 400, "malformed")
+    refusal(client.post(ASK, content=b"x", headers={"Content-Type": "text/plain"}), 415, "content_type")
+    refusal(client.post(ASK, data={"angle": "3"}), 415, "content_type")
+    assert "image" in refusal(client.post(ASK, files={"picture": file()}), 422, "invalid")
+    refusal(client.post(ASK, files=[("image", file()), ("image", file())]), 400, "malformed")
+
+
+def test_pictures_that_are_none_are_refused(client):
+    refusal(client.post(ASK, files={"image": b"<html>"}), 422, "bad_picture")
+    refusal(client.post(ASK, json={"image": "%%%"}), 422, "bad_picture")
+
+
+@pytest.fixture
+def strict():
+    settings = Settings(max_body=20_000, max_pixels=1_000, queue=1, retry_after=3)
+    with TestClient(create_app(library(), settings)) as ready:
+        yield ready
+
+
+def test_too_much_is_refused_announced_or_not(strict):
+    reason = refusal(strict.post(ASK, files={"image": bytes(30_000)}), 413, "too_large")
+    assert "20,000 bytes" in reason
+    pieces = (bytes(5_000) for _ in range(10))  # no length is announced
+    headers = {"Content-Type": "application/json"}
+    refusal(strict.post(ASK, content=pieces, headers=headers), 413, "too_large")
+    assert "pixels allowed" in refusal(strict.post(ASK, files={"image": file()}), 413, "too_many_pixels")
+
+
+def test_a_crowd_is_answered_or_told_to_come_again(strict):
+    with ThreadPoolExecutor(24) as pool:
+        responses = list(pool.map(lambda _: strict.post(ASK, json={"sample": 1}), range(48)))
+    refused = [response for response in responses if response.status_code != 200]
+    assert len(refused) < len(responses)
+    for response in refused:
+        refusal(response, 503, "busy")
+        assert response.headers["Retry-After"] == "3"
+    assert ask(strict)["explained"] >= 0
+
+
+def test_a_sweep_is_an_animation(client):
+    fields = {"sample": 2, "frames": 5, "methods": ["self_explanation", "gradient"]}
+    response = client.post("/api/sweep?model=digits", json=fields)
+    assert response.status_code == 200, response.text
+    with Image.open(io.BytesIO(response.content)) as movie:
+        assert (movie.format, movie.n_frames, movie.info["loop"]) == ("GIF", 5, 0)
+        frames = [movie.seek(i) or movie.convert("RGB").tobytes() for i in range(5)]
+    assert len(set(frames)) == 5
+    late = client.post("/api/sweep?model=digits", json={"sample": 2, "methods": ["rise"]})
+    assert "too slow" in refusal(late, 422, "too_slow")
+
+
+def test_a_sweep_of_a_method_without_meaning_says_so(client):
+    fields = {"sample": 2, "frames": 2, "methods": ["contrastive_excitation_backprop"]}
+    refusal(client.post("/api/sweep?model=digits", json=fields), 422, "not_applicable")
+
+
+@pytest.mark.parametrize("method", ["occlusion", "score_cam", "integrated_gradients", "smooth_grad"])
+def test_slow_methods_are_answered_too(client, method):
+    (row,) = ask(client, model="digits_black_box", methods=[method], angle=10)["rows"]
+    assert row["method"] == method
+    assert -1 <= row["raw"] <= 1
+
+
+def test_health_and_figures(client):
+    assert client.get("/healthz").json()["status"] == "ok"
+    ask(client)
+    response = client.get("/metrics")
+    assert response.headers["Content-Type"].startswith("text/plain")
+    text = response.text
+    for name in ("requests_total", "request_seconds_bucket", "batch_questions_count", "waiting", "refused"):
+        assert f"torchsite_{name}" in text
+    assert 'path="/api/explain",status="200"' in text
+    assert "nothing" not in text  # paths of strangers are no labels
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/docs", "/healthz", "/static/js/main.js", "/nothing", "/openapi.json"]
+)
+def test_every_response_has_the_headers_of_security(client, path):
+    headers = client.get(path).headers
+    assert "script-src 'self'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_page_asks_nobody_else(client):
+    page = client.get("/").text
+    script = client.get("/static/js/main.js").text
+    assert "http://" not in page + script
+    assert "https://" not in page + script
+
+
+@pytest.mark.parametrize("path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py"])
+def test_nothing_outside_the_static_folder_is_served(client, path):
+    assert client.get(path).status_code in (400, 404)
