@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from torchsite.attribution import METHODS
 from torchsite.configs import to_mapping
-from torchsite.experiments.methods import line_of, measured
+from torchsite.experiments.methods import line_of, measured, quick_limits
 from torchsite.experiments.pairs import pair_beside
 from torchsite.results import Result
 
@@ -58,7 +57,7 @@ def run(
     """Measure every method on both models of the recipe; finished methods are taken from `folder`."""
     started = time.monotonic()
     pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-    limits = dict.fromkeys(METHODS, 12) if quick else dict(N_PICTURES)
+    limits = quick_limits(N_PICTURES) if quick else dict(N_PICTURES)
     rows = measured(
         pair,
         "self_consistency",

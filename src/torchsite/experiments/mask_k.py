@@ -18,7 +18,7 @@ from torchsite.attribution import METHODS
 from torchsite.configs import to_mapping
 from torchsite.data import to_float
 from torchsite.experiments.arrays import save_arrays
-from torchsite.experiments.methods import line_of, measured
+from torchsite.experiments.methods import line_of, measured, quick_limits
 from torchsite.experiments.pairs import Pair, pair_beside
 from torchsite.metrics import Poses
 from torchsite.metrics.ranking import background_of, blanked, least_important_first
@@ -45,7 +45,7 @@ def run(
     """Mask by every method on both models of the recipe; finished methods are taken from `folder`."""
     started = time.monotonic()
     pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-    limits = dict.fromkeys(METHODS, 12 if quick else N_ALL) | ({} if quick else dict(N_PICTURES))
+    limits = quick_limits(N_PICTURES) if quick else dict.fromkeys(METHODS, N_ALL) | dict(N_PICTURES)
     rows = measured(pair, "mask_k", folder, n_pictures=limits, n_transforms=1, methods=methods)
     table = [line_of(*row) | dict(row[2].values or {}) for row in rows]
     family = to_mapping(pair.site.config.family)
