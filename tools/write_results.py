@@ -1,9 +1,11 @@
-"""Write docs/results.md, its figures, and docs/design/generators.md from the result files in results/."""
+"""Write the pages of docs/ that are drawn from the result files in results/, and their figures."""
 
 from pathlib import Path
 
 from torchsite.report.pages import generators_page, results_page
 from torchsite.report.paper import save_public_figures
+from torchsite.report.reliability import reliability_page
+from torchsite.report.scaling import scaling_page
 from torchsite.results import Result, write_atomically
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -13,6 +15,10 @@ if __name__ == "__main__":
     for path in sorted(RESULTS.glob("*.json")):
         save_public_figures(Result.load(path), RESULTS, DOCS / "pictures")
     write_atomically(DOCS / "results.md", results_page(RESULTS).encode())
-    page = generators_page(RESULTS)
-    if page is not None:
-        write_atomically(DOCS / "design" / "generators.md", page.encode())
+    write_atomically(DOCS / "scaling.md", scaling_page(RESULTS).encode())
+    for place, page in (
+        ("design/generators.md", generators_page(RESULTS)),
+        ("reliability.md", reliability_page(RESULTS)),
+    ):
+        if page is not None:
+            write_atomically(DOCS / place, page.encode())
