@@ -33,11 +33,11 @@ On a cluster with SLURM, one `torchrun` per node (a pattern to adapt: it was not
     [ -e /shared/photos/result.json ] || [ "${SLURM_RESTART_COUNT:-0}" -ge 20 ] \\
         || scontrol requeue "$SLURM_JOB_ID"
 
-Two minutes before its time is over the job gets SIGTERM: a checkpoint is written, `torchsite` ends with exit
-code 143, and the requeued job goes on. `--resume` may always be given: where nothing was begun, it begins. The run's
-folder (and `TORCHSITE_CACHE`, if one copy of the decoded pictures is to serve all nodes) must be on a file
-system that all nodes see. In Python, `fit(…, devices=4, num_nodes=2)` takes all options of Lightning's
-`Trainer`.
+Two minutes before its time is over the job gets SIGTERM: a checkpoint is written, `torchsite` ends with
+exit code 143, and the requeued job goes on. `--resume` may always be given: where nothing was begun, it
+begins. The run's folder (and `TORCHSITE_CACHE`, if one copy of the decoded pictures is to serve all nodes)
+must be on a file system that all nodes see. In Python, `fit(…, devices=4, num_nodes=2)` takes all options
+of Lightning's `Trainer`.
 
 **Any number of processes reaches the weights of one**, to the rounding of floating point. `batch_size` is
 that of the global batch, which the processes divide; it must be a multiple of their number. Row order and
