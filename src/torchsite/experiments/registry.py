@@ -8,11 +8,14 @@ from typing import Any, Protocol
 
 from torchsite.experiments import (
     accuracy,
+    bam,
     baselines_table,
     consistency,
     examples,
     explanations,
     failures,
+    families,
+    food,
     mask_k,
     method_sheet,
     mnist_pointing,
@@ -81,4 +84,10 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "targets_fashion": Experiment("the same on Fashion-MNIST", partial(variants.run, "targets_fashion")),
     "generators": Experiment("four forms of the generator on MNIST", partial(variants.run, "generators")),
     "mnist_pointing": Experiment("the pointing game and self-consistency, all methods", pointing),
+    "bam": Experiment("objects on scenes: does the map show what the model was trained to see?", bam.run),
+    "bam_scratch": Experiment(
+        "the same, learnt from nothing", partial(bam.run, changes=bam.SCRATCH, name="bam_scratch")
+    ),
+    "food10": Experiment("ten classes of Food-101, from nothing and from ImageNet", food.run),
+    "families": Experiment("scale, shear, reflection, smooth distortions on MNIST", families.run),
 }

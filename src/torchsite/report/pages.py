@@ -3,11 +3,13 @@
 Each section names the result file and the command behind it; what was not run is left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from torchsite.experiments import mnist_pointing
+from torchsite.report.bam import bam_section
+from torchsite.report.families import families_section, food_section
 from torchsite.report.paper_tables import paper_accuracy, paper_sections
 from torchsite.report.paper_text import markdown_table
 from torchsite.report.results import HEADLINES, figure
@@ -59,6 +61,13 @@ MEASURES: Mapping[str, tuple[str, ...]] = {
     "prototypes recognised, transformed": ("prototype_recognition", "transformed"),
 }
 
+APPENDIX: Mapping[str, Callable[[Result], str]] = {
+    "bam": bam_section,
+    "bam_scratch": bam_section,
+    "food10": food_section,
+    "families": families_section,
+}
+
 
 def results_page(folder: Path) -> str:
     """The whole page, from whichever result files are there."""
@@ -81,6 +90,7 @@ def results_page(folder: Path) -> str:
             sections.append(_variants(results[name], title))
     if "mnist_pointing" in results:
         sections.append(_pointing(results["mnist_pointing"]))
+    sections += [write(results[name]) for name, write in APPENDIX.items() if name in results]
     return "\n".join(sections)
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from torchsite.experiments.arrays import load_arrays
 from torchsite.model.drawing import COLOURS, new_figure, png, show_heatmap, show_picture
+from torchsite.report.bam import draw_bam_sheets
 from torchsite.report.paper_curves import draw_consistency, draw_mask_k
 from torchsite.report.paper_names import PUBLIC, method_name, on_model, own_first
 from torchsite.results import Result, write_atomically
@@ -148,6 +149,9 @@ OF_PICTURES: Mapping[str, Callable[[Result, Arrays], Figures]] = {
     "_sheet": draw_method_sheet,
     "_examples": draw_examples,
     "_failures": draw_failures,
+    "bam": draw_bam_sheets,
+    "bam_scratch": draw_bam_sheets,
+    "food10": draw_explanations,
 }
 OF_FIGURES: Mapping[str, Callable[[Result, Arrays], Figures]] = {
     "_consistency": lambda result, _: {result.name: draw_consistency(result)},

@@ -1,0 +1,208 @@
+"""The experiments of the appendix run on stand-ins, resume step by step, and become sections of the page."""
+
+import pytest
+import torch
+
+from torchsite.data import BamDataset
+from torchsite.errors import DataError
+from torchsite.experiments import bam, families, food
+from torchsite.experiments.bam_data import join_objects, painted_halves, shuffled
+from torchsite.experiments.bam_measures import Models, measure_method
+from torchsite.experiments.registry import EXPERIMENTS
+from torchsite.model import SITE, BlackBox
+from torchsite.report.bam import bam_section, verdict_sentences
+from torchsite.report.families import families_section, food_section
+from torchsite.report.pages import results_page
+from torchsite.report.paper import save_paper_figures
+from torchsite.results import Result
+from torchsite.training.recipes import load_recipe, override
+from torchsite.transforms import TransformFamily
+
+TINY = {
+    "epochs": 1,
+    "validate_every": 1,
+    "batch_size": 100,
+    "model.generator_options": {"widths": [2, 2], "code": 4, "trunk": [2, 2]},
+}
+
+
+def estimate(value):
+    return {"value": value, "low": value, "high": value}
+
+
+@pytest.fixture(scope="module")
+def painted():
+    return painted_halves(16)
+
+
+@pytest.fixture(scope="module")
+def bam_run(tmp_path_factory):
+    """A run with two methods on a few pictures."""
+    folder = tmp_path_factory.mktemp("bam")
+    patch = pytest.MonkeyPatch()
+    patch.setattr(bam, "QUICK_METHODS", ("self_explanation", "gradient"))
+    patch.setattr(bam, "N_PICTURES", {})
+    patch.setattr(bam, "N_USUAL", 12)
+    patch.setattr(bam, "N_HELD_OUT", 9)
+    patch.setattr(bam, "PATCH_STEPS", 2)
+    patch.setattr(bam, "QUICK", dict(bam.QUICK) | {"epochs": 1, "validate_every": 1})
+    yield folder, bam.run(folder, quick=True)
+    patch.undo()
+
+
+def test_bam_measures_both_kinds_and_all_methods(bam_run):
+    _, result = bam_run
+    lines = {(line["model"], line["method"]) for line in result.values["table"]}
+    assert lines == {("site", "self_explanation"), ("site", "gradient"), ("black_box", "gradient")}
+    assert set(result.values["accuracy"]) == {f"{k}, {b}" for k in bam.MODELS for b in bam.LABELLINGS}
+    assert "self_consistency" in result.values["accuracy"]["site, object"]
+    assert "held_out accuracy" in result.values["accuracy"]["black_box, scene"]
+
+
+def test_bam_takes_finished_steps_up_again(bam_run):
+    folder, result = bam_run
+    written = {path: path.stat().st_mtime_ns for path in (folder / "steps").iterdir()}
+    again = bam.run(folder, quick=True)
+    assert {path: path.stat().st_mtime_ns for path in (folder / "steps").iterdir()} == written
+    assert again.values["table"] == result.values["table"]
+
+
+def test_bam_becomes_a_section_and_two_sheets(bam_run):
+    folder, _ = bam_run
+    page = results_page(folder)
+    assert "## BAM: objects on scenes" in page
+    assert "points at object" in page
+    names = {path.name for path in save_paper_figures(Result.load(folder / "bam.json"), folder)}
+    assert names == {"bam-untransformed.png", "bam-transformed.png"}
+
+
+def perfect(painted, by):
+    """A network that knows the answer of these pictures, whatever they show."""
+
+    class Known(BlackBox):
+        def forward(self, images):
+            labels = getattr(painted.test, f"{by}_labels")[: len(images)]
+            return torch.nn.functional.one_hot(labels, 3).to(images) + 0 * images.sum((1, 2, 3))[:, None]
+
+    return Known("identity", 3, image_shape=(3, 16, 16), encoder_options={"widths": [2], "code": 2})
+
+
+def test_a_map_that_is_the_region_points_and_contrasts_perfectly(painted, monkeypatch):
+    """Planted: the object model lights up the object, the scene model everything but the object."""
+    part = painted.test[:8]
+    halves = type(painted)(painted.train, part, painted.held_out)
+    models = Models(perfect(halves, "object"), perfect(halves, "scene"))
+    regions = part.regions.float()
+
+    class Planted:
+        def __init__(self, model, **_):
+            self.model = model
+
+        def __call__(self, images, classes):
+            return regions if self.model is models.objects else 1 - regions
+
+    monkeypatch.setattr("torchsite.experiments.bam_measures.METHODS", {"planted": Planted})
+    found = measure_method("planted", models, part, None)
+    assert found["untransformed"]["mcs"]["value"] == pytest.approx(1.0)
+    for what in ("objects", "scenes"):
+        assert found[f"pointing {what}"]["untransformed"]["tau_0"]["score"]["value"] == pytest.approx(1.0)
+    assert found["untransformed"]["iir"]["value"] is None
+
+
+def test_a_method_that_does_not_apply_gives_its_reason(painted):
+    models = Models(perfect(painted, "object"), perfect(painted, "scene"))
+    assert (
+        "does not explain itself"
+        in measure_method("self_explanation", models, painted.test[:2], None)["reason"]
+    )
+
+
+def test_the_verdict_names_the_first_and_the_gap():
+    def line(model, method, value):
+        pointing = {"transformed": {"tau_0": {"score": estimate(value)}}}
+        scores = {"mcs": estimate(value)}
+        test = {
+            "untransformed": scores,
+            "transformed": scores,
+            "pointing objects": pointing,
+            "pointing scenes": pointing,
+        }
+        return {"model": model, "method": method, "test": test}
+
+    table = [
+        line("site", "self_explanation", 0.5),
+        line("black_box", "grad_cam", 0.7),
+        line("site", "random", 0.9),
+    ]
+    found = bam.verdict(table)["MCS, untransformed"]
+    assert (found["first"], found["own rank"]) == ("grad_cam on black_box", 2)
+    assert "Grad-CAM on the black box with 0.700" in verdict_sentences(bam.verdict(table))[0]
+    assert "0.200 less" in verdict_sentences(bam.verdict(table))[0]
+
+
+def test_objects_of_two_kinds_are_joined_on_the_same_scenes(painted):
+    joined = join_objects(painted.train, painted.train)
+    assert len(joined) == 2 * len(painted.train)
+    assert int(joined.object_labels.max()) == 2 * len(painted.train.object_classes) - 1
+    assert torch.equal(joined.scenes_only[-5:], painted.train.scenes_only[-5:])
+    with pytest.raises(DataError, match="same scenes"):
+        join_objects(painted.train, painted.test)
+
+
+def test_shuffling_keeps_pictures_and_labels_together(painted):
+    mixed = shuffled(painted.test, seed=3)
+    assert isinstance(mixed, BamDataset)
+    key = [
+        (bytes(image.numpy()), int(label))
+        for image, label in zip(mixed.images, mixed.object_labels, strict=True)
+    ]
+    old = [
+        (bytes(i.numpy()), int(k))
+        for i, k in zip(painted.test.images, painted.test.object_labels, strict=True)
+    ]
+    assert sorted(key) == sorted(old)
+    assert key != old
+
+
+def test_families_are_measured_with_and_without(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        families, "FAMILIES", {"smooth distortion": {"distortion": 0.6}, "reflection": {"reflect": True}}
+    )
+    monkeypatch.setattr(families, "QUICK", dict(families.QUICK) | TINY)
+    result = families.run(tmp_path, quick=True)
+    assert set(result.values["table"]["reflection"]) == {"without", "with", "with, paper's poses"}
+    trained = SITE.from_pretrained(tmp_path / "smooth_distortion" / "model")
+    assert trained.config.family.distortion == 0.6
+    section = families_section(result)
+    assert "distortion 0.6" in section
+    assert "under turns and shifts alone" in section
+    assert families.run(tmp_path, quick=True).values == result.values
+
+
+@pytest.mark.parametrize("added", families.FAMILIES.values(), ids=list(families.FAMILIES))
+def test_every_family_is_one_that_training_can_be_asked_for(added):
+    recipe = override(load_recipe(families.RECIPE), dict(families.COMMON) | dict(added))
+    assert recipe.training.family == TransformFamily.from_mapping(added)
+    assert recipe.training.family != TransformFamily()
+
+
+def test_food_compares_starts_and_kinds(tmp_path):
+    result = food.run(tmp_path, quick=True)
+    assert set(result.values["models"]) == {f"{k}, from {s}" for k in food.KINDS for s in food.STARTS}
+    assert "from ImageNet" in food_section(result)
+    assert [path.name for path in save_paper_figures(result, tmp_path)] == ["food10.png"]
+
+
+@pytest.mark.parametrize("changes", [{}, bam.SCRATCH, bam.QUICK])
+def test_settings_of_bam_are_those_of_a_recipe(changes):
+    assert override(load_recipe("bam"), changes).model.kind == "site"
+
+
+@pytest.mark.parametrize("start", food.STARTS)
+def test_settings_of_food_are_those_of_a_recipe(start):
+    assert override(load_recipe("food10"), food.STARTS[start]).size == 128
+
+
+def test_all_can_be_reproduced_by_name():
+    assert {"bam", "bam_scratch", "food10", "families"} <= set(EXPERIMENTS)
+    assert callable(bam_section)
