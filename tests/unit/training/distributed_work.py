@@ -37,11 +37,11 @@ def doubled(pixels):
     return to_float(pixels).double()
 
 
-def train(folder, extractor, kill_after=None, **changes):
+def train(folder, extractor, kill_after=None, model=None, **changes):
     """One run in double precision: rounding is then too small to hide anything."""
     with mock.patch.object(module, "to_float", doubled), mock.patch.object(exemplars, "to_float", doubled):
         return fit(
-            make_site(extractor).double(),
+            model or make_site(extractor).double(),
             digits(),
             make_config(**changes),
             validation=digits(600, "test"),

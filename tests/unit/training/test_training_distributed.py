@@ -17,6 +17,7 @@ from torch import nn
 from training_makers import digits, make_config, make_site
 
 from torchsite.errors import ConfigError
+from torchsite.model import SITE
 from torchsite.results import Result
 from torchsite.training import fit
 from torchsite.training.batchnorm import GlobalBatchNorm, GlobalStatistics
@@ -118,3 +119,47 @@ def test_lightning_is_told_what_torchrun_started():
 def test_strategies_that_cannot_work_are_refused(options, words, tmp_path):
     with pytest.raises(ConfigError, match=words):
         fit(make_site(), digits(), make_config(), validation=digits(20, "test"), folder=tmp_path, **options)
+
+
+class PlainGenerator(nn.Module):
+    """Without batch norm, so that no picture knows of the others."""
+
+    def __init__(self):
+        super().__init__()
+        self.draw = nn.Conv2d(1, 10, 3, padding=1)
+
+    def forward(self, features):
+        return self.draw(features).unsqueeze(2)
+
+
+@pytest.mark.parametrize("changes", [{"targets": "nearest"}, {"targets": "sampled", "warp": "prototype"}])
+def test_accumulated_parts_make_the_gradient_of_the_whole(changes, tmp_path):
+    found = {}
+    for parts in (1, 4):
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            model = SITE("identity", PlainGenerator(), 10, image_shape=(1, 28, 28)).double()
+        folder = tmp_path / str(parts)
+        train(folder, None, model=model, accumulate=parts, collapse_patience=9, **changes)
+        found[parts] = load_file(folder / "model" / "model.safetensors"), logged(folder)
+    for key, tensor in found[1][0].items():
+        torch.testing.assert_close(found[4][0][key], tensor, rtol=1e-9, atol=1e-12)
+    for mine, theirs in zip(found[1][1], found[4][1], strict=True):
+        assert theirs == pytest.approx(mine, rel=1e-6, abs=1e-6)
+
+
+def test_parts_must_divide_the_batch():
+    with pytest.raises(ConfigError, match="accumulate: expected a divisor of batch_size = 32"):
+        make_config(accumulate=5)
+    with pytest.raises(ConfigError, match="at least two pictures in a part"):
+        make_config(accumulate=32)
+
+
+def test_compiling_is_an_option(tmp_path, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(torch, "compile", lambda function: compiled.append(function.__name__) or function)
+    run = {"validation": digits(20, "test"), "folder": tmp_path / "a"}
+    fit(make_site(), digits(), make_config(epochs=1), **run)
+    assert compiled == []
+    fit(make_site(), digits(), make_config(epochs=1, compile=True), **run | {"folder": tmp_path / "b"})
+    assert compiled == ["run"]
