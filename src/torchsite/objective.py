@@ -66,15 +66,23 @@ def reconstruction_loss(raw_prototypes: Prototypes, targets: Targets, *, slope: 
     return F.binary_cross_entropy_with_logits(slope * raw_prototypes, expected)
 
 
-def equivariance_loss(first: Maps, second: Maps, first_to_second: Transform) -> Scalar:
+def equivariance_loss(
+    first: Maps, second: Maps, first_to_second: Transform, *, centred: bool = False
+) -> Scalar:
     """1 - cosine between the maps of one pose, carried over, and those of another (equation trans_eq).
 
-    `first_to_second` is T₂ T₁⁻¹ for maps of T₁ x and T₂ x: what self-consistency measures, per class.
+    `first_to_second` is T₂ T₁⁻¹ for maps of T₁ x and T₂ x: what self-consistency measures, per class. With
+    `centred` both maps first lose their mean within the mask: 1 - Pearson's correlation, for which maps that
+    are alike only because they are flat, or positive everywhere, count nothing.
     """
     mask = first_to_second.mask((first.shape[-2], first.shape[-1]))
     mask = mask.reshape(len(mask), *[1] * (first.ndim - 3), *mask.shape[1:]).to(first.dtype)
-    carried = (first_to_second(first) * mask).flatten(-2)
-    return 1 - F.cosine_similarity(carried, (second * mask).flatten(-2), dim=-1, eps=1e-6).mean()
+    maps = [map_.flatten(-2) * mask.flatten(-2) for map_ in (first_to_second(first), second)]
+    if centred:
+        covered = mask.flatten(-2)
+        n = covered.sum(-1, keepdim=True).clamp_min(1)
+        maps = [map_ - map_.sum(-1, keepdim=True) / n * covered for map_ in maps]
+    return 1 - F.cosine_similarity(*maps, dim=-1, eps=1e-6).mean()
 
 
 def to_unit(features: Features, slope: float) -> Features:

@@ -115,3 +115,17 @@ def test_equivariance_is_that_of_the_slow_one(seed):
             b = mask * second[n, k].numpy()
             cosines.append((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum()))
     assert equivariance_loss(first, second, pose).item() == pytest.approx(1 - np.mean(cosines), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_centred_equivariance_is_pearsons_correlation_within_the_mask(seed):
+    raw, _, pose = arguments(seed)
+    first, second = raw[:, :, 0] + 2, raw[:, :, 1] - 1
+    correlations = []
+    for n in range(N):
+        mask = covered(pose.matrix[n].numpy()).astype(bool)
+        for k in range(CLASSES):
+            a = sampled(first[n, k].numpy(), pose.matrix[n].numpy())[mask]
+            correlations.append(np.corrcoef(a, second[n, k].numpy()[mask])[0, 1])
+    found = equivariance_loss(first, second, pose, centred=True).item()
+    assert found == pytest.approx(1 - np.mean(correlations), rel=1e-9)

@@ -89,6 +89,15 @@ def test_equivariance_is_a_cosine():
     assert equivariance_loss(maps, -maps, still).item() == pytest.approx(2, abs=1e-12)
 
 
+def test_centred_equivariance_ignores_what_is_the_same_everywhere():
+    maps, still = noise(2, 3, 6, 6), AffineTransform.identity(2)
+    assert equivariance_loss(maps, maps + 5, still, centred=True).item() == pytest.approx(0, abs=1e-12)
+    flat = equivariance_loss(noise(2, 3, 6, 6) + 100, noise(2, 3, 6, 6).flip(-1) + 100, still)
+    assert flat.item() < 1e-3  # the plain cosine takes two flat maps for the same
+    unlike = equivariance_loss(maps + 100, maps.flip(-1) + 100, still, centred=True)
+    assert unlike.item() > 0.5
+
+
 def test_without_a_transform_class_sums_are_plain_sums():
     features, labels = noise(5, 2, 4, 4), torch.tensor([2, 0, 2, 2, 0])
     sums, weights = class_feature_sums(features, labels, AffineTransform.identity(5), 3)

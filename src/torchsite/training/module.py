@@ -269,7 +269,12 @@ class SiteTraining(Training):
         }
         if config.equivariance_weight:
             first, second = run.evidence.chunk(2)
-            equivariance = equivariance_loss(first, second, poses[1] @ poses[0].inverse())
+            equivariance = equivariance_loss(
+                first,
+                second,
+                poses[1] @ poses[0].inverse(),
+                centred=config.equivariance == "centred",
+            )
             loss = loss + config.equivariance_weight * equivariance
             parts["equivariance"] = equivariance
         return Losses({"loss": loss} | parts, run.features[:n].detach())
