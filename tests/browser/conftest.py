@@ -78,9 +78,9 @@ def picture():
     """A function that keeps a picture of the page if the documentation asks for one."""
     folder = os.environ.get("TORCHSITE_PICTURES")
 
-    def keep(page, name, **options):
+    def keep(shown, name, **options):
         if folder:
-            page.screenshot(path=Path(folder) / f"page-{name}.png", **options)
+            shown.screenshot(path=Path(folder) / f"page-{name}.png", **options)
 
     return keep
 

@@ -231,16 +231,16 @@ def test_a_picture_is_pasted(opened):
 
 
 def test_a_sweep_draws_its_curve_and_saves_a_film(opened, picture):
-    page = opened("/#sample=3")
+    page = opened("/#sample=3&angle=40")
     settled(page)
     page.locator("#sweep").click()
     expect(page.locator("#sweep")).to_have_text("Stop")
     expect(page.locator("#sweep")).to_have_text("Sweep", timeout=240_000)
     raw = page.locator("#plot polyline").nth(1)
     assert len(raw.get_attribute("points").split()) == 61
-    assert page.locator("#angle").input_value() == "0"
-    page.locator("#following").scroll_into_view_if_needed()
-    picture(page, "sweep", clip=page.locator("#following").bounding_box())
+    assert page.locator("#angle").input_value() == "40"
+    settled(page)
+    picture(page.locator("#following"), "sweep")
     with page.expect_download(timeout=240_000) as saved:
         page.locator("#gif").click()
     with Image.open(saved.value.path()) as film:

@@ -1,6 +1,7 @@
 """Findings as the compact JSON that the page draws."""
 
 import torch
+from torch import Tensor
 
 from torchsite.model import Explanation
 from torchsite.model.drawing import prototype_pictures
@@ -87,11 +88,20 @@ def _detail(explanation: Explanation, index: int) -> Detail:
     return Detail(
         index=index,
         name=explanation.classes[index],
-        features=png(prototype_pictures(features)),
-        prototype=png(prototype_pictures(prototype)),
+        features=png(_pictured(features)),
+        prototype=png(_pictured(prototype)),
         contributions=quantised(explanation.evidence[MOVED, index]),
         logit=float(explanation.evidence[MOVED, index].sum()),
     )
+
+
+def _pictured(planes: Tensor) -> Tensor:
+    """Pixels as they are; of learned features the mean over depth, from its least to its greatest value."""
+    picture = prototype_pictures(planes)
+    if len(planes) in (1, 3):
+        return picture
+    low, high = picture.aminmax()
+    return (picture - low) / (high - low).clamp_min(1e-6)
 
 
 def _why(explanation: Explanation, index: int, against: int) -> Why:

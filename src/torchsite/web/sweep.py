@@ -12,11 +12,13 @@ from torch import Tensor
 from torchsite.errors import NotApplicableError
 from torchsite.model.drawing import COLOURS
 from torchsite.web.engine import Explainer, Finding, Pair
+from torchsite.web.library import OWN
 
 PANEL = 168
 GAP = 12
 HEAD = 40
-LABEL = 34
+TITLE = 22
+LABEL = 24
 PAPER, INK, FAINT = (255, 255, 255), (24, 26, 30), (105, 110, 118)
 LAP_SECONDS = 6
 
@@ -60,14 +62,14 @@ def _both(pair: Pair) -> Tensor:
 
 def _page(finding: Finding, angle: float, limits: dict[Explainer, float]) -> Image.Image:
     width = 3 * PANEL + 4 * GAP
-    page = Image.new("RGB", (width, HEAD + len(limits) * (PANEL + LABEL) + GAP), PAPER)
+    page = Image.new("RGB", (width, HEAD + len(limits) * (TITLE + PANEL + LABEL) + GAP), PAPER)
     pen = ImageDraw.Draw(page)
     small, large = ImageFont.load_default(13), ImageFont.load_default(16)
     pen.text((GAP, 12), f"T: turned by {angle:.0f}°", INK, large)
     columns = [GAP + k * (PANEL + GAP) for k in range(3)]
     for row, explainer in enumerate(limits):
         pair = finding.pairs[explainer]
-        top = HEAD + row * (PANEL + LABEL)
+        top = HEAD + row * (TITLE + PANEL + LABEL) + TITLE
         maps = [_coloured(values, limits[explainer]) for values in (pair.renewed, pair.carried)]
         for left, picture in zip(columns, [_photograph(finding.images[1]), *maps], strict=True):
             page.paste(picture.resize((PANEL, PANEL), Image.Resampling.NEAREST), (left, top))
@@ -76,12 +78,13 @@ def _page(finding: Finding, angle: float, limits: dict[Explainer, float]) -> Ima
         said = ["T x", "I(T x)", "T(I x)" if raw is None else f"T(I x)   alike: {raw:.2f}"]
         for left, text in zip(columns, said, strict=True):
             pen.text((left, top + PANEL + 2), text, FAINT, small)
-        pen.text((columns[0] + 34, top + PANEL + 2), _title(*explainer), INK, small)
+        pen.text((GAP, top - TITLE + 2), _title(*explainer), INK, small)
     return page
 
 
 def _title(method: str, model: str) -> str:
-    return f"{method.replace('_', ' ')}, {model}"[:24]
+    name = "own explanation" if method == OWN else method.replace("_", " ")
+    return f"{name} of {model}"
 
 
 def _photograph(image: Tensor) -> Image.Image:

@@ -3,8 +3,8 @@
 import { byId } from "./dom.js";
 
 const WIDTH = 640;
-const HEIGHT = 190;
-const EDGE = { left: 30, right: 10, top: 8, bottom: 22 };
+const HEIGHT = 206;
+const EDGE = { left: 30, right: 10, top: 26, bottom: 22 };
 const COLOURS = ["var(--accent)", "var(--other)"];
 const x = (angle) => EDGE.left + ((angle + 180) / 360) * (WIDTH - EDGE.left - EDGE.right);
 const y = (value) => EDGE.top + (1 - Math.max(0, value)) * (HEIGHT - EDGE.top - EDGE.bottom);
@@ -46,7 +46,7 @@ export class Chart {
       const colour = COLOURS[i % COLOURS.length];
       parts.push(svg("polyline", { points: line("floor"), fill: "none", stroke: colour, "stroke-dasharray": "3 4", "stroke-width": 1.2 }));
       parts.push(svg("polyline", { points: line("raw"), fill: "none", stroke: colour, "stroke-width": 2.4, "stroke-linejoin": "round" }));
-      parts.push(text(x(-178), y(0) - 8 - 16 * (this.series.size - 1 - i), title, { fill: colour, "font-weight": 600 }));
+      parts.push(text(i ? x(180) : x(-180), 14, title, { fill: colour, "font-weight": 600, "text-anchor": i ? "end" : "start" }));
     });
     const names = [...this.series.keys()].join(" and ");
     byId("plot").replaceChildren(svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Likeness over angle of ${names}` }, ...parts));

@@ -5,14 +5,16 @@ const DARK = ["#b8ddff", "#8fc8ff", "#5a9fdf", "#2f6fb0", "#1d3d5e", "#16181c", 
 
 const parsed = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
-/** 255 colours, for the bytes -127 … 127. */
+/** 255 opaque pixels as a canvas keeps them, for the bytes -127 … 127. */
 function table(anchors) {
   const stops = anchors.map(parsed);
-  return Array.from({ length: 255 }, (_, i) => {
+  const bytes = Array.from({ length: 255 }, (_, i) => {
     const place = (i / 254) * (stops.length - 1);
     const below = Math.min(Math.floor(place), stops.length - 2);
-    return stops[below].map((value, k) => Math.round(value + (stops[below + 1][k] - value) * (place - below)));
+    const mixed = stops[below].map((value, k) => Math.round(value + (stops[below + 1][k] - value) * (place - below)));
+    return [...mixed, 255];
   });
+  return new Uint32Array(new Uint8Array(bytes.flat()).buffer);
 }
 
 const dark = matchMedia("(prefers-color-scheme: dark)");

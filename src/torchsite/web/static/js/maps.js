@@ -12,7 +12,8 @@ function painted(map) {
   const context = small.getContext("2d");
   const image = context.createImageData(map.cols, map.rows);
   const table = colours();
-  pixels(map).forEach((value, i) => image.data.set([...table[Math.max(value, -127) + 127], 255], 4 * i));
+  const target = new Uint32Array(image.data.buffer);
+  pixels(map).forEach((value, i) => (target[i] = table[value + 127]));
   context.putImageData(image, 0, 0);
   return small;
 }

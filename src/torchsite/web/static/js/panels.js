@@ -72,6 +72,7 @@ export class ClassBars {
       return this.bars.get(item.index).element;
     });
     const box = byId("classes");
+    box.classList.toggle("bare", !answer.evidence.length);
     if (elements.length !== box.children.length || elements.some((element, i) => box.children[i] !== element)) box.replaceChildren(...elements);
     for (const item of shown) this.bars.get(item.index).show(item, answer.turned.probabilities[item.index], range, item.index === answer.explained);
   }
