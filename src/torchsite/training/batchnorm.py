@@ -34,20 +34,20 @@ class SumOverRanks(torch.autograd.Function):
 class GlobalBatchNorm(_BatchNorm):
     """Normalises with mean and variance over the pictures of all ranks; each has equally many."""
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, given: Tensor) -> Tensor:
         """As the plain layer on the global batch."""
         if not self.training or n_ranks() == 1:
-            return super().forward(input)
-        self._check_input_dim(input)  # type: ignore[no-untyped-call]
-        maps = input.float() if input.dtype in (torch.float16, torch.bfloat16) else input
+            return super().forward(given)
+        self._check_input_dim(given)  # type: ignore[no-untyped-call]
+        maps = given.float() if given.dtype in (torch.float16, torch.bfloat16) else given
         mean = _global_mean(maps)
         centred = maps - mean
         variance = _global_mean(centred.square())
-        self._remember(mean.detach().flatten(), variance.detach().flatten(), input.numel() * n_ranks())
+        self._remember(mean.detach().flatten(), variance.detach().flatten(), given.numel() * n_ranks())
         normed = centred * (variance + self.eps).rsqrt()
         if self.affine:
             normed = normed * self.weight.view(mean.shape) + self.bias.view(mean.shape)
-        return normed.to(input.dtype)
+        return normed.to(given.dtype)
 
     @torch.no_grad()
     def _remember(self, mean: Tensor, variance: Tensor, n_values: int) -> None:

@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 import lightning as L
 import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import Callback, RichProgressBar
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
-from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset
