@@ -3,11 +3,12 @@
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from torchsite.cli.terminal import terminal
+from torchsite.cli.opening import open_model
+from torchsite.cli.terminal import AsJson, say_json, terminal
 from torchsite.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,24 +37,28 @@ def export(
         str, typer.Option(help="Its training pictures calibrate int8, its test pictures judge it.")
     ] = "mnist_sample",
     limit: Annotated[int, typer.Option(min=10, help="Judge int8 by so many test pictures.")] = 1000,
+    as_json: AsJson = False,
 ) -> None:
     """Export logits and heatmaps, for any number of pictures at once, checked against the model itself.
 
+    Examples:
+
     torchsite export mnist --to onnx --int8 --data mnist
+
+    torchsite export runs/birds/model --to torch-export --out birds.pt2
     """
     from torchsite.data import load_dataset, to_float
-    from torchsite.model import SITE, BlackBox, load
     from torchsite.model.export import annotate, export_onnx, export_program, quantise
 
-    console = terminal()
-    loaded = load(model)
-    assert isinstance(loaded, SITE | BlackBox)
+    console = terminal(stderr=as_json)
+    loaded = open_model(model)
     if int8 and to is not Target.onnx:
         raise ConfigError("--int8 is for --to onnx: torch-export has no int8 form")
     path = out or Path(f"{Path(model).name}.{'onnx' if to is Target.onnx else 'pt2'}")
     write = export_onnx if to is Target.onnx else export_program
     exported = write(loaded, path)
     console.print(f"{path}: differs from the model by at most {exported.max_difference:.2g}")
+    said: dict[str, Any] = {"written": [str(path)], "max_difference": exported.max_difference}
     if int8:
         small = path.with_name(f"{path.stem}.int8.onnx")
         calibrated = to_float(load_dataset(data, "train").images[:N_CALIBRATION])
@@ -63,6 +68,13 @@ def export(
         for name, value in figures.items():
             console.print(f"{name:>36}  {value:.4f}")
         console.print(f"{small}: {small.stat().st_size / path.stat().st_size:.0%} of the size")
+        said = {
+            "written": [str(path), str(small)],
+            "max_difference": exported.max_difference,
+            "int8": figures,
+        }
+    if as_json:
+        say_json(said)
 
 
 def judge(whole: Path, small: Path, data: "Dataset") -> dict[str, float]:

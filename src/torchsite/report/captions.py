@@ -25,8 +25,8 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
     "methods": (
         "Beside post-hoc methods",
         "The same model explained by procedures that look at it from outside. Deletion: how far the "
-        "probability falls as the most important pixels are blanked (lower is better); its gain is that over "
-        "a random order. Random maps show what no information gets.",
+        "probability falls as the most important pixels are blanked (lower is better), beside the same in a "
+        "random order. Random maps show what no information gets.",
     ),
     "mistakes": ("Where it goes wrong", "Its most confident errors, and why."),
 }
@@ -51,10 +51,8 @@ CAPTIONS: Mapping[str, str] = {
     "times features, whose sum, the number, is the logit. Red speaks for the class, blue against it.",
     "methods": "Self-consistency of each method against the angle; bands are 95 % intervals.",
     "comparison": "Each method's figures with 95 % intervals.",
-    "mistakes": "The most confident errors on pictures as they are. In the last column red speaks for the "
-    "true class, blue for the one that was said; its sum is the difference of the two logits.",
-    "mistakes_posed": "The most confident errors on pictures in random poses. In the last column red speaks "
-    "for the true class, blue for the one that was said.",
+    "mistakes": "The most confident errors on pictures as they are.",
+    "mistakes_posed": "The most confident errors on pictures in random poses.",
 }
 
 PIXELS_NOTE = (
@@ -62,9 +60,21 @@ PIXELS_NOTE = (
     "the last hidden layer of the encoder instead."
 )
 
+WHY_NOTE = (
+    "In the last map red speaks for the true class, blue for the one that was said; its sum is the "
+    "difference of the two logits."
+)
+
+
+def caption(name: str, result: Result) -> str:
+    """What a figure shows; mistakes have reasons only where the model gives them."""
+    reasons = name.startswith("mistakes") and result.config["model"]["kind"] == "site"
+    return f"{CAPTIONS[name]} {WHY_NOTE}" if reasons else CAPTIONS[name]
+
 
 def methods_note(result: Result) -> str:
     """How many pictures the methods were compared on, and a caution where it is due."""
     counted = f"Compared on {result.config['n_compared']:,} of the pictures."
-    pixels = result.config["model"]["feature_extractor"] == "identity"
+    model = result.config["model"]
+    pixels = model["kind"] == "site" and model["feature_extractor"] == "identity"
     return f"{counted} {PIXELS_NOTE}" if pixels else counted

@@ -21,7 +21,7 @@ from torchsite.experiments.training_log import read_log
 from torchsite.model import SITE, BlackBox
 from torchsite.model.drawing import png
 from torchsite.report import charts, sheets
-from torchsite.report.captions import CAPTIONS, SECTIONS, methods_note
+from torchsite.report.captions import SECTIONS, caption, methods_note
 from torchsite.report.comparison import draw, notes, to_rows
 from torchsite.report.findings import family, findings, key_figures
 from torchsite.report.page import Section, bullets, cards, details, figure_html, page, table
@@ -114,7 +114,7 @@ def _sections(result: Result, figures: Mapping[str, Figure]) -> list[Section]:
     """The chapters; each shows what there is, and one that has nothing to show is empty."""
 
     def shown(*names: str) -> str:
-        return "".join(figure_html(n, figures[n], CAPTIONS[n]) for n in names if n in figures)
+        return "".join(figure_html(n, figures[n], caption(n, result)) for n in names if n in figures)
 
     bodies = {
         "data": shown("counts", "samples"),

@@ -1,9 +1,11 @@
 """Sheets of pictures: what a model saw, its reasons, and whether they move with the picture.
 
 Every function takes the model, the data that was examined and the result of `examine`, and returns a
-matplotlib figure. Red speaks for a class and blue against it.
+matplotlib figure. Red speaks for a class and blue against it. Maps that are only compared in shape, as
+the cosine does, have a scale each; the evidence of one picture has one scale.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -62,11 +64,10 @@ def draw_moving(model: SITE | BlackBox, data: Dataset, result: Result) -> Figure
         carried = transform(still)
         scores = masked_cosine(carried, renewed, masks)
         for i, row in enumerate(grid):
-            limit = float(still[i].abs().max())
             first, second, third = row[2 + 3 * k : 5 + 3 * k]
-            show_heatmap(first, still[i], f"{words(name)}\nI(x)" if i == 0 else "", limit)
-            show_heatmap(second, carried[i], "T(I x)" if i == 0 else "", limit)
-            show_heatmap(third, renewed[i], f"{'I(T x)  ' if i == 0 else ''}{float(scores[i]):.2f}", limit)
+            show_heatmap(first, still[i], f"{words(name)}\nI(x)" if i == 0 else "")
+            show_heatmap(second, carried[i], "T(I x)" if i == 0 else "")
+            show_heatmap(third, renewed[i], f"{'I(T x)  ' if i == 0 else ''}{float(scores[i]):.2f}")
     return figure
 
 
@@ -89,9 +90,8 @@ def draw_turning(model: SITE | BlackBox, data: Dataset, result: Result, n_angles
         _name_row(above[0], f"{words(name)}\nT(I x)")
         _name_row(below[0], "I(T x)")
         for column in range(n_angles):
-            limit = float(carried[column].abs().max())
-            show_heatmap(above[column], carried[column], limit=limit)
-            show_heatmap(below[column], renewed[column], limit=limit)
+            show_heatmap(above[column], carried[column])
+            show_heatmap(below[column], renewed[column])
     return figure
 
 
@@ -121,8 +121,10 @@ def draw_mistakes(
     explanation = model.explain(images)
     true_maps, said_maps = explanation.heatmaps(classes=labels), explanation.heatmaps(classes=said)
     why = explanation.why(labels, said)
-    figure, grid = new_figure(len(shown), 4, 1.15)
-    for i, row in enumerate(grid):
+    across = min(2, len(shown))
+    figure, grid = new_figure(math.ceil(len(shown) / across), 4 * across, 1.15)
+    places = [row[start : start + 4] for row in grid for start in range(0, 4 * across, 4)]
+    for i, row in enumerate(places[: len(shown)]):
         true, wrong = names[int(labels[i])], names[int(said[i])]
         limit = float(torch.stack([true_maps[i], said_maps[i]]).abs().max())
         show_picture(row[0], images[i], f"{true}, called {wrong} ({shown[i]['confidence']:.0%})")
