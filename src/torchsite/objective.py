@@ -77,12 +77,12 @@ def equivariance_loss(
     """
     mask = first_to_second.mask((first.shape[-2], first.shape[-1]))
     mask = mask.reshape(len(mask), *[1] * (first.ndim - 3), *mask.shape[1:]).to(first.dtype)
-    maps = [map_.flatten(-2) * mask.flatten(-2) for map_ in (first_to_second(first), second)]
+    covered = mask.flatten(-2)
+    carried, other = (maps.flatten(-2) * covered for maps in (first_to_second(first), second))
     if centred:
-        covered = mask.flatten(-2)
         n = covered.sum(-1, keepdim=True).clamp_min(1)
-        maps = [map_ - map_.sum(-1, keepdim=True) / n * covered for map_ in maps]
-    return 1 - F.cosine_similarity(*maps, dim=-1, eps=1e-6).mean()
+        carried, other = (maps - maps.sum(-1, keepdim=True) / n * covered for maps in (carried, other))
+    return 1 - F.cosine_similarity(carried, other, dim=-1, eps=1e-6).mean()
 
 
 def to_unit(features: Features, slope: float) -> Features:

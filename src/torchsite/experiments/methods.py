@@ -47,7 +47,8 @@ def last_encoder_block(model: SITE) -> str:
     blocks = [
         name
         for name, module in model.named_modules()
-        if name.startswith("generator.encoder.layers.") and isinstance(module, nn.Sequential)
+        if name.startswith(("generator.encoder.layers.", "generator.encoder.stages."))
+        and isinstance(module, nn.Sequential)
     ]
     return blocks[-1]
 

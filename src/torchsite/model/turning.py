@@ -81,10 +81,10 @@ class TurningBatchNorm2d(nn.BatchNorm2d):
     def __init__(self, channels: int) -> None:
         super().__init__(_each(channels))
 
-    def forward(self, input: Maps) -> Maps:
+    def forward(self, maps: Maps) -> Maps:
         """Orientations stand side by side, as if the picture were four times as wide: a view, no copy."""
-        n, _, rows, cols = input.shape
-        wide = input.permute(0, 2, 3, 1).reshape(n, rows, cols * TURNS, self.num_features)
+        n, _, rows, cols = maps.shape
+        wide = maps.permute(0, 2, 3, 1).reshape(n, rows, cols * TURNS, self.num_features)
         normed = super().forward(wide.permute(0, 3, 1, 2))
         return normed.permute(0, 2, 3, 1).reshape(n, rows, cols, -1).permute(0, 3, 1, 2)
 
