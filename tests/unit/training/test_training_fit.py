@@ -45,7 +45,16 @@ def run(folder, model=None, data=None, **changes):
         ("identity", {"targets": "mean"}),
         ("identity", {"targets": "nearest", "ema_decay": 0.9, "optimiser": "muon"}),
         ("identity", {"targets": "sampled", "warp": "prototype", "schedule": "cosine"}),
-        ("pyramid", {"targets": "mean", "optimiser": "muon", "equivariance_weight": 1.0}),
+        (
+            "pyramid",
+            {
+                "targets": "mean",
+                "optimiser": "muon",
+                "views": "upright_and_posed",
+                "flip": True,
+                "equivariance_weight": 1.0,
+            },
+        ),
         ("pyramid", {"targets": "nearest", "ema_decay": 0.9, "label_smoothing": 0.1}),
         ("pyramid", {"targets": "sampled"}),
         ("pyramid", {"targets": "mean", "precision": "bf16"}),

@@ -46,7 +46,10 @@ class CopyEachStep(Callback):
     [
         (make_site, {"optimiser": "muon", "ema_decay": 0.9}),
         (lambda: make_site("pyramid"), {"targets": "mean"}),
-        (lambda: make_site("pyramid"), {"targets": "nearest", "equivariance_weight": 1.0}),
+        (
+            lambda: make_site("pyramid"),
+            {"targets": "nearest", "views": "two_posed", "equivariance_weight": 1.0},
+        ),
         (make_black_box, {}),
     ],
 )
