@@ -42,7 +42,7 @@ from torchsite.training.recipes import load_recipe
 
 RECIPE = "bam"
 
-# From nothing: a smaller pyramid, half the pixels, more to learn in fewer epochs.
+# From nothing: a smaller pyramid, half the pixels, as much time.
 SCRATCH: Mapping[str, Any] = {
     "size": 64,
     "model.feature_extractor": "pyramid",
@@ -51,13 +51,13 @@ SCRATCH: Mapping[str, Any] = {
     "schedule": "one_cycle",
     "optimiser": "muon",
     "learning_rate": 3e-3,
-    "epochs": 8,
+    "epochs": 4,
 }
 QUICK: Mapping[str, Any] = {
     "size": 32,
     "model.feature_extractor": "pyramid",
     "model.extractor_options": {"widths": [8, 16, 16, 32], "common": 16},
-    "model.generator_options": {"widths": [8, 16, 16], "code": 32, "trunk": [16, 8, 8]},
+    "model.generator_options": {"widths": [8, 16, 16], "trunk": [16, 8, 8]},
     "learning_rate": 5e-3,
     "batch_size": 16,
     "epochs": 4,

@@ -38,13 +38,14 @@ FROM_NOTHING: Mapping[str, Any] = {
     "muon_learning_rate": 0.01,
     "schedule": "one_cycle",
     "precision": "bf16",
-    "epochs": 15,
+    "epochs": 10,
+    "validate_every": 5,
 }
 STARTS: Mapping[str, Mapping[str, Any]] = {"ImageNet": {}, "nothing": FROM_NOTHING}
 QUICK: Mapping[str, Any] = {
     "model.feature_extractor": "pyramid",
     "model.extractor_options": {"widths": [8, 16, 16, 32], "common": 16},
-    "model.generator_options": {"widths": [8, 16, 16], "code": 32, "trunk": [16, 8, 8]},
+    "model.generator_options": {"widths": [8, 16, 16], "trunk": [16, 8, 8]},
     "batch_size": 16,
     "epochs": 1,
     "validate_every": 1,

@@ -6,7 +6,7 @@ Cost:     the minutes that are given: three quarters for training, the rest for 
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -126,7 +126,7 @@ def examine_prepared(
 ) -> Result:
     """The examination for the report, on as many pictures as there is time for."""
     limit, n_compared = _affordable(prepared)
-    return examine(
+    result = examine(
         fitted.model,
         prepared.test,
         training=prepared.train,
@@ -136,6 +136,8 @@ def examine_prepared(
         batch_size=32,
         watch=watch,
     )
+    warnings = [str(finding) for finding in prepared.findings]
+    return replace(result, values={**result.values, "inspection": warnings})
 
 
 def open_halves(data: str, size: int | None, progress: bool) -> tuple[Dataset, Dataset, tuple[Finding, ...]]:

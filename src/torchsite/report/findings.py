@@ -40,7 +40,7 @@ def findings(result: Result) -> list[str]:
         f"and {_percent(values['accuracy']['transformed'])} in random poses ({family(result)})."
     ]
     sentences += _consistency(values) + _compared(result) + _weakest(result)
-    return sentences
+    return sentences + [f"The folder may do harm, {text}." for text in values.get("inspection", ())]
 
 
 def family(result: Result) -> TransformFamily:

@@ -31,8 +31,9 @@ MEASURED_STEPS = 4
 TRAINING_SHARE = 0.75
 MARGIN = 0.9
 
-# Seconds that training takes for a picture of 64 pixels on two cores, roughly: only the size is chosen by it.
-ROUGH_COST = {PRETRAINED: 0.012, "pyramid": 0.025}
+# Seconds that training takes for both views of a picture of 64 pixels on two cores, roughly: only the size is
+# chosen by it.
+ROUGH_COST = {PRETRAINED: 0.012, "pyramid": 0.06}
 ENOUGH_EPOCHS = 10
 
 
@@ -86,18 +87,25 @@ def choose_settings(data: str, survey: Survey, *, minutes: float, pretrained: bo
     batch = _batch(survey, extractor.chosen)
     targets = _targets(survey)
     model = ModelSettings(
-        feature_extractor=extractor.chosen, extractor_options=_options(extractor.chosen, size)
+        feature_extractor=extractor.chosen,
+        extractor_options=_options(extractor.chosen, size),
+        generator="spatial",
     )
     training = TrainingConfig(
         batch_size=int(batch.chosen),
         targets=targets.chosen,  # type: ignore[arg-type]  # "nearest" or "mean"
         learning_rate=2e-3 if extractor.chosen == PRETRAINED else 3e-3,
         schedule="cosine" if extractor.chosen == PRETRAINED else "one_cycle",
+        transformation_weight=1.0,
+        views="upright_and_posed",
+        equivariance_weight=1.0,
+        collapse_patience=MOST_FROM_SCRATCH,
         n_validation=min(500, survey.n_test),
     )
+    views = Decision("views", "two", "each picture as it is and in a random pose, whose heatmaps must agree")
     poses = Decision("poses", str(training.family), "the paper's; --max-rotation and --max-shift change them")
     recipe = Recipe(data, int(size.chosen), model, training)
-    return Plan(recipe, (size, extractor, batch, targets, poses))
+    return Plan(recipe, (size, extractor, batch, targets, views, poses))
 
 
 def choose_epochs(plan: Plan, pace: Pace, survey: Survey, minutes: float) -> Plan:
@@ -239,9 +247,8 @@ def _batch(survey: Survey, extractor: str) -> Decision:
 
 def _targets(survey: Survey) -> Decision:
     if survey.n_classes > MANY_CLASSES:
-        return Decision(
-            "targets", "mean", f"the nearest of each of {survey.n_classes} classes would take much memory"
-        )
+        why = f"the nearest of each of {survey.n_classes} classes would take much memory"
+        return Decision("targets", "mean", why)
     return Decision("targets", "nearest", "prototypes that resemble the picture at hand")
 
 
