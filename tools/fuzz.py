@@ -8,9 +8,11 @@ from there; inputs that break a reader stay in its `findings` folder. The exit c
 """
 
 import argparse
+import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -69,7 +71,9 @@ def run(name: str, seconds: float, corpus: Path) -> dict[str, object]:
     ]
     start = time.monotonic()
     command = [sys.executable, __file__, "--within", name, *options]
-    ended = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    with tempfile.TemporaryDirectory() as scratch:  # the fuzzer ends without tidying up
+        places = os.environ | {"TMPDIR": scratch}
+        ended = subprocess.run(command, capture_output=True, text=True, errors="replace", env=places)
     tried = re.search(r"stat::number_of_executed_units:\s*(\d+)", ended.stderr)
     memory = re.search(r"stat::peak_rss_mb:\s*(\d+)", ended.stderr)
     reached = re.findall(r"cov: (\d+)", ended.stderr)

@@ -4,9 +4,11 @@ A target may return, or raise an error that torchsite raises on purpose. Anythin
 error, a crash, a hang, a gigabyte, or an attempt to start a process.
 """
 
+import atexit
 import functools
 import io
 import json
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -75,7 +77,9 @@ def guarded() -> Iterator[None]:
 
 @functools.cache
 def scratch() -> Path:
-    return Path(tempfile.mkdtemp(prefix="fuzz-"))
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def file(content: bytes, name: str) -> Path:
