@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from torchsite.errors import ConfigError
-from torchsite.shapes import Features, Labels, Logits, Maps, Masks, Prototypes, Scalar
+from torchsite.shapes import Features, Heatmaps, Labels, Logits, Maps, Masks, Prototypes, Scalar
 from torchsite.transforms import Transform
 
 Warp = Literal["target", "prototype"]
@@ -83,6 +83,22 @@ def equivariance_loss(
         n = covered.sum(-1, keepdim=True).clamp_min(1)
         carried, other = (maps - maps.sum(-1, keepdim=True) / n * covered for maps in (carried, other))
     return 1 - F.cosine_similarity(carried, other, dim=-1, eps=1e-6).mean()
+
+
+def mismatched_similarity(maps: Heatmaps) -> Scalar:
+    """The mean cosine between maps of different pictures: the floor of any likeness between them."""
+    unit = F.normalize(maps.flatten(1), dim=1, eps=1e-6)
+    n = len(unit)
+    total = unit.sum(0).square().sum()  # Σᵢⱼ cos(i, j), the pairs of a map with itself among them
+    return (total - unit.square().sum()) / max(1, n * (n - 1))
+
+
+def calibrated(loss: Scalar, floor: Scalar) -> Scalar:
+    """1 - (raw - floor)/(1 - floor) for a loss 1 - raw: agreement counts only above the floor.
+
+    Maps that are all alike agree without following anything; here they gain nothing by it.
+    """
+    return loss / (1 - floor).clamp_min(1e-3)
 
 
 def to_unit(features: Features, slope: float) -> Features:

@@ -7,10 +7,12 @@ import torch
 
 from torchsite.errors import ConfigError
 from torchsite.objective import (
+    calibrated,
     class_feature_sums,
     classification_loss,
     equivariance_loss,
     masked_mean,
+    mismatched_similarity,
     reconstruction_loss,
     to_unit,
     transformation_loss,
@@ -96,6 +98,25 @@ def test_centred_equivariance_ignores_what_is_the_same_everywhere():
     assert flat.item() < 1e-3  # the plain cosine takes two flat maps for the same
     unlike = equivariance_loss(maps + 100, maps.flip(-1) + 100, still, centred=True)
     assert unlike.item() > 0.5
+
+
+def test_the_floor_is_the_mean_cosine_between_different_maps():
+    maps = noise(5, 4, 4)
+    cosines = [
+        torch.cosine_similarity(maps[i].flatten(), maps[j].flatten(), dim=0)
+        for i in range(5)
+        for j in range(5)
+        if i != j
+    ]
+    torch.testing.assert_close(mismatched_similarity(maps), torch.stack(cosines).mean())
+    assert mismatched_similarity(maps[:1].expand(3, -1, -1)).item() == pytest.approx(1)
+
+
+def test_calibrated_agreement_counts_only_above_the_floor():
+    raw, floor = torch.tensor(0.95), torch.tensor(0.6)
+    expected = 1 - (0.95 - 0.6) / (1 - 0.6)
+    assert calibrated(1 - raw, floor).item() == pytest.approx(expected, rel=1e-5)
+    assert calibrated(1 - floor, floor).item() == pytest.approx(1)
 
 
 def test_without_a_transform_class_sums_are_plain_sums():

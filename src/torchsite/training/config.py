@@ -29,7 +29,7 @@ class TrainingConfig:
     views: Literal["posed", "two_posed", "upright_and_posed"] = "posed"
     flip: bool = False
     equivariance_weight: float = 0.0
-    equivariance: Literal["cosine", "centred"] = "cosine"
+    equivariance: Literal["cosine", "centred", "calibrated"] = "cosine"
     mean_decay: float = 0.99
     ema_decay: float = 0.0
     precision: Literal["32", "bf16"] = "32"

@@ -16,9 +16,16 @@ from torchsite.data import Dataset, to_float
 from torchsite.errors import TrainingError
 from torchsite.metrics import self_consistency
 from torchsite.model import SITE, BlackBox
-from torchsite.objective import classification_loss, equivariance_loss, to_unit, transformation_loss
+from torchsite.objective import (
+    calibrated,
+    classification_loss,
+    equivariance_loss,
+    mismatched_similarity,
+    to_unit,
+    transformation_loss,
+)
 from torchsite.randomness import Rng, make_rng
-from torchsite.shapes import Features, Images, Labels, Prototypes, Scalar
+from torchsite.shapes import Features, Images, Labels, Maps, Prototypes, Scalar
 from torchsite.training.batch import Batch
 from torchsite.training.config import TrainingConfig
 from torchsite.training.exemplars import make_targets
@@ -268,20 +275,24 @@ class SiteTraining(Training):
             "|z|": run.features.detach().abs().mean(),
         }
         if config.equivariance_weight:
-            first, second = run.evidence.chunk(2)
-            equivariance = equivariance_loss(
-                first,
-                second,
-                poses[1] @ poses[0].inverse(),
-                centred=config.equivariance == "centred",
-            )
-            loss = loss + config.equivariance_weight * equivariance
-            parts["equivariance"] = equivariance
+            found = self._equivariance(run.evidence, batch)
+            loss = loss + config.equivariance_weight * found["equivariance"]
+            parts |= found
         return Losses({"loss": loss} | parts, run.features[:n].detach())
 
     def learn(self, batch: Batch, features: Features) -> None:
         """The targets remember the features of the step."""
         self.targets.learn(to_unit(features, self.model.bce_slope), batch.rows, batch.labels, batch.poses[0])
+
+    def _equivariance(self, evidence: Maps, batch: Batch) -> dict[str, Tensor]:
+        """The direct term between the two views, and how alike the maps of different pictures are."""
+        (first, second), (before, after) = evidence.chunk(2), batch.poses
+        centred = self.recipe.equivariance == "centred"
+        loss = equivariance_loss(first, second, after @ before.inverse(), centred=centred)
+        floor = mismatched_similarity(first[torch.arange(len(first)), batch.labels])
+        if self.recipe.equivariance == "calibrated":
+            loss = calibrated(loss, floor)
+        return {"equivariance": loss, "floor": floor}
 
     def _transformation_loss(self, raw: Prototypes, batch: Batch) -> Scalar:
         rng = make_rng(self.recipe.seed, "exemplars", self.steps_done, 0)

@@ -64,6 +64,16 @@ def test_the_direct_term_compares_the_views_with_each_other(views):
     torch.testing.assert_close(found["loss"], total)
 
 
+def test_the_calibrated_term_is_the_cosine_over_what_is_above_the_floor():
+    parts = {}
+    for kind in ("cosine", "calibrated"):
+        training = make_training(views="upright_and_posed", equivariance_weight=1.0, equivariance=kind)
+        training.model.eval()
+        parts[kind] = training.losses(batch_of(training)).parts
+    plain, floor = parts["cosine"]["equivariance"], parts["cosine"]["floor"]
+    torch.testing.assert_close(parts["calibrated"]["equivariance"], plain / (1 - floor))
+
+
 def test_prototypes_are_judged_in_the_random_pose_of_the_last_view():
     single, double = make_training(views="posed"), make_training(views="upright_and_posed")
     for training in (single, double):
