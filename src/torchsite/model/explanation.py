@@ -137,8 +137,14 @@ def enlarge(evidence: Maps, size: Size) -> Maps:
         return evidence
     weights = _cell_weights(rows, size[0])[:, None] * _cell_weights(cols, size[1])
     spread = evidence / weights.to(evidence)
-    antialias = size[0] < rows or size[1] < cols
-    return F.interpolate(spread, size=tuple(size), mode="bilinear", align_corners=False, antialias=antialias)
+    if size[0] >= rows and size[1] >= cols:
+        return _resize(spread, size)
+    return _resize(_resize(spread, (size[0], cols)), size)  # each axis by its own rule
+
+
+def _resize(maps: Maps, size: Size) -> Maps:
+    shrinks = size[0] < maps.shape[-2] or size[1] < maps.shape[-1]
+    return F.interpolate(maps, size=tuple(size), mode="bilinear", align_corners=False, antialias=shrinks)
 
 
 def _cell_weights(cells: int, pixels: int) -> Float[Tensor, " cells"]:

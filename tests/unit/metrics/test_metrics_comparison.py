@@ -203,8 +203,8 @@ def test_a_figure_of_the_model_alone_or_of_nothing_is_drawn_too():
 
 
 def test_the_command_writes_and_resumes(tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "load", lambda name: templates())
-    monkeypatch.setattr(command, "load_dataset", lambda name, split: pixels())
+    monkeypatch.setattr(command, "open_model", lambda name: templates())
+    monkeypatch.setattr(command, "open_data", lambda name, split, model: pixels())
     app = Typer()
     app.command()(command.compare)
     arguments = ["anything", "--methods", "random, gradient", "--metrics", "self_consistency", "--limit", "6"]
