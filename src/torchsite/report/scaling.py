@@ -115,9 +115,9 @@ def _steps(result: Result) -> str:
             "lateral) on one CPU thread; the first line is the reference, the others change one thing. "
             f"`python benchmarks/scaling.py steps` → `results/scaling.json` ({result.time})\n\n"
             + markdown_table(["", "ms", "ratio"], rows)
-            + "\n`precision`, `accumulate` and `compile` are off by default: bfloat16 is for machines that count in "
-            "it, parts save memory and cost time, and compiling must earn the minutes that it takes. Measure on "
-            "yours.\n"
+            + "\n`precision`, `accumulate` and `compile` are off by default: bfloat16 is for machines that "
+            "count in it, parts save memory and cost time, and compiling must earn the minutes that it takes. "
+            "Measure on yours.\n"
         )
     if ranks := result.values.get("ranks"):
         rows = [[name, f"{seconds:.1f}"] for name, seconds in ranks.items()]
