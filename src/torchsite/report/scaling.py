@@ -116,8 +116,8 @@ def _steps(result: Result) -> str:
             f"`python benchmarks/scaling.py steps` → `results/scaling.json` ({result.time})\n\n"
             + markdown_table(["", "ms", "ratio"], rows)
             + "\n`precision`, `accumulate` and `compile` are off by default: bfloat16 is for machines that "
-            "count in it, parts save memory and cost time, and compiling must earn the minutes that it takes. "
-            "Measure on yours.\n"
+            "count in it, parts save memory and cost time, and compiling must earn the minutes that it "
+            "takes. Measure on yours.\n"
         )
     if ranks := result.values.get("ranks"):
         rows = [[name, f"{seconds:.1f}"] for name, seconds in ranks.items()]
