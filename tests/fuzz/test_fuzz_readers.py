@@ -12,7 +12,9 @@ import pytest
 from fuzz_targets import FORBIDDEN, TARGETS, BreakoutError, guarded, model, seeds, try_once
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
+from torchsite.data.pictures import decode
 from torchsite.errors import ConfigError, DataError, WeightsError
 from torchsite.model import SITE
 from torchsite.training.recipes import load_recipe
@@ -148,6 +150,17 @@ def test_a_header_that_promises_much_is_refused(tmp_path):
     (tmp_path / "huge").write_bytes(bytes([0, 0, 8, 3]) + b"\x7f\xff\xff\xff" * 3)
     with pytest.raises(DataError):
         read_idx(tmp_path / "huge", 3)
+
+
+def test_a_deep_grey_costs_few_bytes_a_pixel(tmp_path):
+    """A file of some bytes may claim millions of pixels."""
+    n = 1_000_000
+    Image.new("I;16", (2, n // 2)).save(tmp_path / "tall.tiff", compression="tiff_lzw")
+    tracemalloc.start()
+    decode(tmp_path / "tall.tiff", 16)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12 * n
 
 
 # The coverage-guided fuzzer

@@ -75,10 +75,13 @@ def _upright(picture: Image.Image) -> Image.Image:
 
 def _shallow(picture: Image.Image) -> Image.Image:
     """16-bit greys scaled to 8 bits; Pillow's own conversion would clip them to white."""
-    values = np.asarray(picture).astype(np.int64)
+    values = np.asarray(picture)
     if values.min() < 0 or values.max() > 65535:
         raise ValueError("its values exceed 16 bits, convert it to 8 or 16 bits first")
-    return Image.fromarray(np.round(values / 257).astype(np.uint8))
+    scaled = values.astype(np.uint32)
+    scaled += 128
+    scaled //= 257  # v / 257, rounded, without the eight bytes that a float would take
+    return Image.fromarray(scaled.astype(np.uint8))
 
 
 def _on_white(picture: Image.Image) -> Image.Image:
