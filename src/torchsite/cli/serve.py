@@ -1,5 +1,6 @@
 """`torchsite serve`: a page in the browser where the explanation follows the hand."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -52,10 +53,9 @@ def serve(
             console.print(f"note:     whoever can reach {host} can use this server")
         console.print(f"page:     {address}\nend with: Ctrl+C")
 
-    try:
+    with suppress(KeyboardInterrupt):
         run(create_app(library, Settings()), host, port, ready=ready)
-    except KeyboardInterrupt:
-        console.print("ended")
+    console.print("ended")
 
 
 def set_threads(n: int | None) -> None:

@@ -285,14 +285,14 @@ class SiteTraining(Training):
         self.targets.learn(to_unit(features, self.model.bce_slope), batch.rows, batch.labels, batch.poses[0])
 
     def _equivariance(self, evidence: Maps, batch: Batch) -> dict[str, Tensor]:
-        """The direct term between the two views, and how alike the maps of different pictures are."""
+        """The direct term between the two views; its floor is that of the pictures of this process."""
         (first, second), (before, after) = evidence.chunk(2), batch.poses
         centred = self.recipe.equivariance == "centred"
         loss = equivariance_loss(first, second, after @ before.inverse(), centred=centred)
+        if self.recipe.equivariance != "calibrated":
+            return {"equivariance": loss}
         floor = mismatched_similarity(first[torch.arange(len(first)), batch.labels])
-        if self.recipe.equivariance == "calibrated":
-            loss = calibrated(loss, floor)
-        return {"equivariance": loss, "floor": floor}
+        return {"equivariance": calibrated(loss, floor), "floor": floor}
 
     def _transformation_loss(self, raw: Prototypes, batch: Batch) -> Scalar:
         rng = make_rng(self.recipe.seed, "exemplars", self.steps_done, 0)

@@ -70,7 +70,7 @@ def test_the_calibrated_term_is_the_cosine_over_what_is_above_the_floor():
         training = make_training(views="upright_and_posed", equivariance_weight=1.0, equivariance=kind)
         training.model.eval()
         parts[kind] = training.losses(batch_of(training)).parts
-    plain, floor = parts["cosine"]["equivariance"], parts["cosine"]["floor"]
+    plain, floor = parts["cosine"]["equivariance"], parts["calibrated"]["floor"]
     torch.testing.assert_close(parts["calibrated"]["equivariance"], plain / (1 - floor))
 
 
