@@ -6,6 +6,7 @@ CIFAR's batches need, and answers each with an inert stand-in; any other name is
 
 import io
 import pickle
+import pickletools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -85,6 +86,7 @@ class _InertUnpickler(pickle.Unpickler):
 def load_inert(content: bytes, origin: str) -> dict[str, Any]:
     """The mapping in a CIFAR pickle, its arrays as uint8; a pickle that wants more than data is an error."""
     try:
+        _check_memo(content)
         values = _InertUnpickler(io.BytesIO(content), encoding="bytes").load()
         if not isinstance(values, dict):
             raise DataError(f"expected a mapping, got {type(values).__name__}")
@@ -93,6 +95,13 @@ def load_inert(content: bytes, origin: str) -> dict[str, Any]:
         raise DataError(
             f"{origin} is not a plain CIFAR batch ({error}): nothing was executed from it; fetch it again"
         ) from error
+
+
+def _check_memo(content: bytes) -> None:
+    """A pickle numbers what it remembers, and Python makes room up to the largest: refuse a huge one."""
+    for code, number, _ in pickletools.genops(content):
+        if code.name in ("PUT", "BINPUT", "LONG_BINPUT") and not 0 <= int(number or 0) <= len(content):
+            raise pickle.UnpicklingError(f"it numbers a value {number}")
 
 
 def _text(value: object) -> str:
