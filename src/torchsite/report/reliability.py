@@ -58,8 +58,9 @@ FOUND = """
 Found by fuzzing, mended, and kept as tests: a recipe of nested YAML aliases whose error message would have
 had ten billion words; deeply nested JSON and YAML that ended in Python's own error; dates and numbers in
 YAML that cannot be; an idx header with a zero beside sizes that no array has; a small `config.json` that
-describes a model larger than memory (the list of tensors is now compared before anything is built). The
-HTTP interface is tested by schemathesis, from its own schema (`tests/unit/web`).
+describes a model larger than memory (the list of tensors is now compared before anything is built); a
+pickle of 200 bytes for which Python makes room for two billion values; 16-bit pictures that took forty
+bytes a pixel. The HTTP interface is tested by schemathesis, from its own schema (`tests/unit/web`).
 """
 
 
