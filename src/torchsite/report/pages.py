@@ -13,6 +13,7 @@ from torchsite.report.families import families_section, food_section
 from torchsite.report.paper_tables import paper_accuracy, paper_sections
 from torchsite.report.paper_text import markdown_table
 from torchsite.report.results import HEADLINES, figure
+from torchsite.report.serving import web_section
 from torchsite.results import Result
 
 INTRODUCTION = """# Results
@@ -66,6 +67,7 @@ APPENDIX: Mapping[str, Callable[[Result], str]] = {
     "bam_scratch": bam_section,
     "food10": food_section,
     "families": families_section,
+    "web": web_section,
 }
 
 
