@@ -4,6 +4,7 @@ Each row alternates two or more variants in short rounds and keeps the best time
 other work on the machine can only slow a round down.
 
     python benchmarks/training.py [--seconds 1.0] [--rounds 4] [--batch-size 64] [--threads N] [--clock cpu]
+                                  [--out results/training_costs.json]
 
 With one thread, `--clock cpu` counts the seconds that the processor worked, on a machine that has other work.
 """
@@ -11,7 +12,8 @@ With one thread, `--clock cpu` counts the seconds that the processor worked, on 
 import argparse
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import torch
 from rich.console import Console
@@ -23,14 +25,16 @@ from torchsite.data import Dataset, to_float
 from torchsite.model import SITE, BlackBox
 from torchsite.objective import classification_loss, to_unit, transformation_loss
 from torchsite.randomness import make_rng
+from torchsite.results import Result
 from torchsite.training import TrainingConfig
 from torchsite.training.exemplars import make_targets
 from torchsite.training.optimisers import make_optimisers
+from torchsite.training.recipes import build_model, load_recipe, override
 
 Work = Callable[[], object]
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 SHAPES = {"MNIST": (1, 28, 28), "CIFAR-10": (3, 32, 32)}
-EXTRACTORS = {"MNIST": "identity", "CIFAR-10": "pyramid"}
+RECIPES = {"MNIST": "mnist", "CIFAR-10": "cifar10"}
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,16 @@ def noise(data: str, n: int, n_classes: int = 10) -> Dataset:
 
 
 def make_site(data: str, n_classes: int = 10) -> SITE:
-    """SITE with the extractor that suits the data."""
-    torch.manual_seed(0)
-    return SITE(EXTRACTORS[data], "lateral", n_classes, image_shape=SHAPES[data])
+    """SITE as the recipe of the data has it."""
+    model = make(data, n_classes, {})
+    assert isinstance(model, SITE)
+    return model
+
+
+def make(data: str, n_classes: int, changes: Mapping[str, object]) -> SITE | BlackBox:
+    """The model of a recipe, untrained."""
+    recipe = override(load_recipe(RECIPES[data]), changes)
+    return build_model(recipe.model, noise(data, 10 * n_classes, n_classes), recipe.training)
 
 
 def training_step(model: SITE, data: Dataset, config: TrainingConfig, n: int, half: bool = False) -> Work:
@@ -115,7 +126,7 @@ def compare_explanation(data: str, args: argparse.Namespace) -> Row:
     """All heatmaps of all classes against a black box that only answers."""
     images = to_float(noise(data, args.batch_size).images)
     site = make_site(data).eval()
-    black_box = BlackBox(EXTRACTORS[data], 10, image_shape=SHAPES[data]).eval()
+    black_box = make(data, 10, {"model.kind": "black_box"}).eval()
 
     def answer() -> object:
         with torch.no_grad():
@@ -200,6 +211,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
+    parser.add_argument("--out", type=Path, help="keep the rows as a result file")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     rows = [
@@ -218,6 +230,9 @@ def main() -> None:
         verdict = "" if row.met is None else "met" if row.met else "missed"
         table.add_row(row.name, row.times, f"{row.ratio:.2f}", row.target, verdict)
     Console(width=140).print(table)
+    if args.out:
+        config = {key: value for key, value in vars(args).items() if key != "out"}
+        Result("training_costs", {"rows": [asdict(row) for row in rows]}, config, 0, 0.0).save(args.out)
 
 
 if __name__ == "__main__":

@@ -92,6 +92,7 @@ list (`data[rows]`); slices do not.
 def scaling_page(folder: Path) -> str:
     """The whole page, with whichever tables were measured."""
     sections: tuple[tuple[str, Callable[[Result], str]], ...] = (
+        ("training_costs", _training),
         ("scaling", _steps),
         ("large_set", _large),
         ("export", _export),
@@ -102,6 +103,22 @@ def scaling_page(folder: Path) -> str:
         if (folder / f"{name}.json").is_file()
     ]
     return INTRODUCTION + COSTS + "".join(found)
+
+
+def _training(result: Result) -> str:
+    config = result.config
+    verdicts = {None: "", True: "met", False: "missed"}
+    rows = [
+        [row["name"], row["times"], f"{row['ratio']:.2f}", row["target"], verdicts[row["met"]]]
+        for row in result.values["rows"]
+    ]
+    return (
+        f"\n## Training and explaining, in ratios\n\nThe models of the recipes, batches of "
+        f"{config['batch_size']}, {config['threads']} threads; the variants of a line take turns, the best "
+        "call of each counts. Sampled targets are the authors' scheme, their features without gradients. "
+        f"`python benchmarks/training.py` → `results/training_costs.json` ({result.time})\n\n"
+        + markdown_table(["ratio of", "measured", "ratio", "asked", ""], rows)
+    )
 
 
 def _steps(result: Result) -> str:

@@ -64,3 +64,18 @@ def test_the_tables_of_scaling_come_with_their_results(tmp_path):
         "the same answer for 99.8%",
     ):
         assert line in page, line
+
+
+def test_costs_of_training_say_what_was_missed(tmp_path):
+    row = {
+        "name": "explanation / black box",
+        "times": "1 ms, 2 ms",
+        "ratio": 1.504,
+        "target": "≤ 1.3",
+        "met": False,
+    }
+    plain = {"name": "step, 101 classes / 10", "times": "3 ms", "ratio": 3.0, "target": "", "met": None}
+    save(tmp_path, "training_costs", {"rows": [row, plain]}, batch_size=64, threads=2)
+    page = scaling_page(tmp_path)
+    assert "| explanation / black box | 1 ms, 2 ms | 1.50 | ≤ 1.3 | missed |" in page
+    assert "| step, 101 classes / 10 | 3 ms | 3.00 |  |  |" in page
