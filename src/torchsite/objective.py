@@ -13,6 +13,7 @@ to be compared lie in [0, 1]; raw prototypes r stand for σ(slope·r), where slo
 tanh, since (tanh r + 1)/2 = σ(2r).
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -85,12 +86,18 @@ def equivariance_loss(
     return 1 - F.cosine_similarity(carried, other, dim=-1, eps=1e-6).mean()
 
 
-def mismatched_similarity(maps: Heatmaps) -> Scalar:
-    """The mean cosine between maps of different pictures: the floor of any likeness between them."""
+def mismatched_similarity(
+    maps: Heatmaps, *, n_parts: int = 1, mean_of_parts: Callable[[Tensor], Tensor] = lambda part: part
+) -> Scalar:
+    """The mean cosine between maps of different pictures: the floor of any likeness between them.
+
+    Where the maps are one of `n_parts` equal parts (processes), `mean_of_parts` takes means over all.
+    """
     unit = F.normalize(maps.flatten(1), dim=1, eps=1e-6)
-    n = len(unit)
-    total = unit.sum(0).square().sum()  # Σᵢⱼ cos(i, j), the pairs of a map with itself among them
-    return (total - unit.square().sum()) / max(1, n * (n - 1))
+    n = n_parts * len(unit)
+    parts = torch.cat([unit.sum(0), unit.square().sum().reshape(1)])
+    total, own = (n_parts * mean_of_parts(parts)).split([unit.shape[1], 1])
+    return (total.square().sum() - own.squeeze()) / max(1, n * (n - 1))  # |Σᵢuᵢ|² = Σᵢⱼ cos(i, j)
 
 
 def calibrated(loss: Scalar, floor: Scalar) -> Scalar:

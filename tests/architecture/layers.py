@@ -6,7 +6,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "torchsite"
 LAYERS = [
-    {"shapes", "errors", "randomness", "configs", "results", "version"},
+    {"shapes", "errors", "randomness", "modes", "configs", "results", "version"},
     {"transforms", "data"},
     {"model"},
     {"objective", "attribution", "metrics"},

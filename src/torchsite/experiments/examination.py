@@ -24,9 +24,9 @@ from torchsite.experiments.evaluation import evaluate
 from torchsite.experiments.methods import applies, options_of
 from torchsite.experiments.training_log import read_log
 from torchsite.metrics import Poses
-from torchsite.metrics.explainer import evaluating
 from torchsite.model import SITE, BlackBox
 from torchsite.model.config import class_names
+from torchsite.modes import evaluating
 from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.shapes import Labels

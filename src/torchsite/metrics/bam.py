@@ -22,8 +22,9 @@ from torch import Tensor, nn
 
 from torchsite.errors import NotApplicableError
 from torchsite.metrics.estimate import Estimate, estimates, ratio, resample_weights
-from torchsite.metrics.explainer import Explainer, as_explainer, evaluating
+from torchsite.metrics.explainer import Explainer, as_explainer
 from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.modes import evaluating
 from torchsite.randomness import Rng
 from torchsite.shapes import Heatmaps, Images, Labels, Masks, Scores
 

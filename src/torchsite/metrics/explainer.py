@@ -7,8 +7,7 @@ compares at the resolution of the image.
 """
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from torchsite.errors import NotApplicableError, ShapeError
+from torchsite.modes import evaluating
 from torchsite.shapes import Heatmaps, Images, Labels, Logits
 
 Explain = Callable[[Images, Labels], Tensor]
@@ -84,19 +84,6 @@ def as_explainer(thing: Any, model: nn.Module | None = None) -> Explainer:
         f"cannot explain with {_name(thing)}: expected a function (images, classes) → maps, a function "
         "(model, images, classes) → maps, an object with .attribute(inputs, target), or a model with .explain"
     )
-
-
-@contextmanager
-def evaluating(model: nn.Module | None) -> Iterator[None]:
-    """The model in eval mode, and every module back in its own mode afterwards, whatever happens."""
-    training = [module for module in model.modules() if module.training] if model is not None else []
-    for module in training:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
 
 
 def _from_class(kind: type, model: nn.Module | None) -> Explainer:

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from torchsite.errors import ConfigError, NotApplicableError
 from torchsite.metrics.estimate import Estimate, estimate, estimates, ratio
-from torchsite.metrics.explainer import evaluating
 from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.modes import evaluating
 from torchsite.shapes import Images, Prototypes
 
 

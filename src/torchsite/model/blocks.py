@@ -4,8 +4,7 @@ All activations are modules of their own and none works in place, so that hooks 
 passes see every one of them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
@@ -52,18 +51,6 @@ def n_parameters(module: nn.Module) -> int:
 def halve() -> nn.MaxPool2d:
     """Max pooling by 2 that keeps the last odd row and column."""
     return nn.MaxPool2d(2, ceil_mode=True)
-
-
-@contextmanager
-def evaluating(module: nn.Module) -> Iterator[nn.Module]:
-    """The module in evaluation mode; afterwards every part of it is in the mode it was in."""
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield module
-    finally:
-        for part, training in modes:
-            part.training = training
 
 
 def build_by_name(

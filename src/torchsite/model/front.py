@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from torchsite.errors import ConfigError, ShapeError
-from torchsite.model.blocks import evaluating
 from torchsite.model.config import CUSTOM, check_statistics
 from torchsite.model.efficientnet import MEAN, STD
 from torchsite.model.extractors import build_extractor
+from torchsite.modes import evaluating
 from torchsite.shapes import Images
 
 ImageShape = tuple[int, int, int]

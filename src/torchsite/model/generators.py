@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from torchsite.errors import ConfigError
-from torchsite.model.blocks import Upsample, build_by_name, conv_block, evaluating, halvings
+from torchsite.model.blocks import Upsample, build_by_name, conv_block, halvings
 from torchsite.model.encoder import (
     CODE,
     SPATIAL_WIDTHS,
@@ -24,6 +24,7 @@ from torchsite.model.encoder import (
     channels_last,
 )
 from torchsite.model.turning import Layers
+from torchsite.modes import evaluating
 from torchsite.shapes import Features, Prototypes, Size
 
 

@@ -19,7 +19,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchsite.errors import ConfigError
-from torchsite.model.blocks import evaluating
 from torchsite.model.config import ModelConfig, class_names
 from torchsite.model.explanation import Explanation
 from torchsite.model.front import (
@@ -33,6 +32,7 @@ from torchsite.model.front import (
 )
 from torchsite.model.generators import build_generator, check_prototypes
 from torchsite.model.pretrained import Pretrained
+from torchsite.modes import evaluating
 from torchsite.shapes import Features, Images, Logits, Prototypes
 from torchsite.transforms import TransformFamily
 

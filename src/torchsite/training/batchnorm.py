@@ -4,31 +4,12 @@ Torch's own `SyncBatchNorm` does this on GPUs only. This one works wherever `all
 forward pass to the model's own layers for the time of the training, and the layers stay the same objects.
 """
 
-from typing import Any
-
 import torch
-import torch.distributed as dist
 from lightning.pytorch.plugins.layer_sync import LayerSync
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from torchsite.training.ranks import n_ranks
-
-
-class SumOverRanks(torch.autograd.Function):
-    """The sum over all ranks; its gradient is the sum of theirs."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor) -> Tensor:  # noqa: D102
-        total = values.clone()
-        dist.all_reduce(total)
-        return total
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # noqa: D102
-        total = gradient.clone()
-        dist.all_reduce(total)
-        return total
+from torchsite.training.ranks import mean_with_gradients, n_ranks
 
 
 class GlobalBatchNorm(_BatchNorm):
@@ -82,4 +63,4 @@ class GlobalStatistics(LayerSync):
 def _global_mean(maps: Tensor) -> Tensor:
     axes = [axis for axis in range(maps.ndim) if axis != 1]
     local: Tensor = maps.mean(axes, keepdim=True)
-    return SumOverRanks.apply(local) / n_ranks()  # type: ignore[no-untyped-call]
+    return mean_with_gradients(local)

@@ -96,9 +96,10 @@ def choose_settings(data: str, survey: Survey, *, minutes: float, pretrained: bo
         targets=targets.chosen,  # type: ignore[arg-type]  # "nearest" or "mean"
         learning_rate=2e-3 if extractor.chosen == PRETRAINED else 3e-3,
         schedule="cosine" if extractor.chosen == PRETRAINED else "one_cycle",
-        transformation_weight=1.0,
+        transformation_weight=0.5,
         views="upright_and_posed",
         equivariance_weight=1.0,
+        equivariance="calibrated",
         collapse_patience=MOST_FROM_SCRATCH,
         n_validation=min(500, survey.n_test),
     )

@@ -32,7 +32,13 @@ from torchsite.training.exemplars import make_targets
 from torchsite.training.loader import Parts, RowLoader, Rows, Share
 from torchsite.training.optimisers import make_optimisers, schedule
 from torchsite.training.progress import set_progress
-from torchsite.training.ranks import mean_over_ranks, notes_of_all_ranks, rows_of_all_ranks
+from torchsite.training.ranks import (
+    mean_over_ranks,
+    mean_with_gradients,
+    n_ranks,
+    notes_of_all_ranks,
+    rows_of_all_ranks,
+)
 from torchsite.transforms import AffineTransform, Transform
 
 LN2 = math.log(2)
@@ -285,14 +291,21 @@ class SiteTraining(Training):
         self.targets.learn(to_unit(features, self.model.bce_slope), batch.rows, batch.labels, batch.poses[0])
 
     def _equivariance(self, evidence: Maps, batch: Batch) -> dict[str, Tensor]:
-        """The direct term between the two views; its floor is that of the pictures of this process."""
+        """The direct term between the two views: one half for all classes, one for the picture's own.
+
+        Its own map is the one that is looked at and measured, and the hardest to keep; as one of many in a
+        mean it would hardly count. The floor is that of all pictures of the step.
+        """
         (first, second), (before, after) = evidence.chunk(2), batch.poses
+        rows, motion = torch.arange(len(first)), after @ before.inverse()
+        own = first[rows, batch.labels, None], second[rows, batch.labels, None]
         centred = self.recipe.equivariance == "centred"
-        loss = equivariance_loss(first, second, after @ before.inverse(), centred=centred)
+        halves = [equivariance_loss(*maps, motion, centred=centred) for maps in ((first, second), own)]
+        loss = (halves[0] + halves[1]) / 2
         if self.recipe.equivariance != "calibrated":
             return {"equivariance": loss}
-        floor = mismatched_similarity(first[torch.arange(len(first)), batch.labels])
-        return {"equivariance": calibrated(loss, floor), "floor": floor}
+        floor = mismatched_similarity(own[0][:, 0], n_parts=n_ranks(), mean_of_parts=mean_with_gradients)
+        return {"equivariance": calibrated(mean_with_gradients(loss), floor), "floor": floor}
 
     def _transformation_loss(self, raw: Prototypes, batch: Batch) -> Scalar:
         rng = make_rng(self.recipe.seed, "exemplars", self.steps_done, 0)

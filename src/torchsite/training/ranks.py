@@ -34,6 +34,34 @@ def mean_over_ranks(values: Tensor) -> Tensor:
     return sum_over_ranks(values) / n_ranks()
 
 
+def mean_with_gradients(values: Tensor) -> Tensor:
+    """The means of all ranks; gradients pass to the values of each.
+
+    A loss of such means is the same on every rank, and the gradients that each rank finds for its own values
+    are those of that loss times the number of ranks: averaged over ranks they are those of the global batch.
+    """
+    if n_ranks() == 1:
+        return values
+    total: Tensor = _SumOverRanks.apply(values)  # type: ignore[no-untyped-call]
+    return total / n_ranks()
+
+
+class _SumOverRanks(torch.autograd.Function):
+    """The sum over all ranks; its gradient is the sum of theirs."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        total = values.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        total = gradient.clone()
+        dist.all_reduce(total)
+        return total
+
+
 def highest_of_ranks(value: int) -> int:
     """The largest of a small number that each rank has."""
     if n_ranks() == 1:

@@ -6,7 +6,8 @@ from torch import nn
 
 from torchsite.errors import ConfigError, ShapeError
 from torchsite.model import EXTRACTORS, SITE, BlackBox, ModelConfig
-from torchsite.model.blocks import evaluating, n_parameters
+from torchsite.model.blocks import n_parameters
+from torchsite.modes import evaluating
 
 TINY = {"widths": (4, 5), "code": 6, "trunk": (4, 4, 4)}
 NAMES = ("cat", "dog", "frog")

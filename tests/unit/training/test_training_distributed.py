@@ -35,6 +35,13 @@ CASES = {
         "views": "two_posed",
         "equivariance_weight": 1.0,
     },
+    "calibrated direct term": {
+        "extractor": "pyramid",
+        "targets": "mean",
+        "views": "upright_and_posed",
+        "equivariance_weight": 1.0,
+        "equivariance": "calibrated",
+    },
     "learned means": {"extractor": "pyramid", "targets": "mean", "accumulate": 2, "warp": "prototype"},
     "sampled": {"extractor": "pyramid", "targets": "sampled", "optimiser": "muon", "ema_decay": 0.9},
 }
