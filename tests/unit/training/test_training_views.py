@@ -52,13 +52,23 @@ def test_two_poses_differ():
 
 
 @pytest.mark.parametrize("views", ["two_posed", "upright_and_posed"])
-def test_the_direct_term_compares_the_views_with_each_other(views):
+def test_half_of_the_direct_term_is_the_own_class_and_half_all_classes(views):
     training = make_training(views=views, equivariance_weight=0.5)
     training.model.eval()
     batch = batch_of(training)
     found = training.losses(batch).parts
     first, second = (training.model.run(pose(batch.images)).evidence for pose in batch.poses)
-    expected = equivariance_loss(first, second, batch.poses[1] @ batch.poses[0].inverse())
+    motion = batch.poses[1] @ batch.poses[0].inverse()
+    one_by_one = torch.stack(
+        [equivariance_loss(*(m[:, [i]] for m in (first, second)), motion) for i in range(10)]
+    )
+    own = torch.stack(
+        [
+            equivariance_loss(first[[n], [label], None], second[[n], [label], None], motion[n : n + 1])
+            for n, label in enumerate(batch.labels.tolist())
+        ]
+    )
+    expected = (one_by_one.mean() + own.mean()) / 2
     torch.testing.assert_close(found["equivariance"], expected)
     total = found["classification"] + 5 * found["transformation"] + 0.5 * expected
     torch.testing.assert_close(found["loss"], total)
