@@ -28,8 +28,8 @@ Each figure is from one seed. The MNIST recipe (generator, optimiser, learning r
 while looking at test accuracy: three trial runs on 12,000 pictures and five earlier runs on all of them (the
 best of them 0.9919 / 0.9884 untransformed / transformed). No separate validation split was kept, so its
 accuracy is somewhat flattered, and the intervals do not cover that. The CIFAR-10 recipe was chosen on 5,000
-pictures held out of the training set, and by the calibrated self-consistency of longer runs on the first 1,000
-test pictures ([design/cifar10.md](design/cifar10.md)).
+pictures held out of the training set, and by the calibrated self-consistency of longer runs on the first
+1,000 test pictures ([design/cifar10.md](design/cifar10.md)).
 """
 
 GENERATORS_INTRODUCTION = """# Which generator

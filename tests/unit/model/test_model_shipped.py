@@ -1,4 +1,4 @@
-"""The models that come with the package do what the results page says of them, as far as pictures are at hand."""
+"""The models that come with the package do what the results page says of them."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,9 @@ def test_the_explanation_is_the_prediction_and_follows_the_picture(digits):
 
 def test_the_model_of_photographs_explains_what_it_says_in_any_pose():
     photographs = [load_sample_image(name) for name in ("china.jpg", "flower.jpg")]
-    crops = [photo[y : y + 320, x : x + 320] for photo in photographs for y in (0, 100) for x in (0, 150, 300)]
+    crops = [
+        photo[y : y + 320, x : x + 320] for photo in photographs for y in (0, 100) for x in (0, 150, 300)
+    ]
     images = F.avg_pool2d(to_float(torch.tensor(np.stack(crops)).permute(0, 3, 1, 2)), 10)
     model = SITE.from_pretrained("cifar10")
     explanation = model.explain(images)
