@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -39,6 +40,12 @@ def lane(work, *, max_queue=8, max_batch=4, timeout=10.0):
     )
 
 
+def in_a_loop_of_its_own(work):
+    """What the coroutine gives, in a thread: a browser's tests may have left a loop running in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
 async def gathered(work, values, **options):
     """All values asked while the first is being worked on."""
     one = lane(work, **options)
@@ -55,20 +62,20 @@ async def gathered(work, values, **options):
 
 def test_what_gathers_meanwhile_is_one_batch():
     work = Work(gated=True)
-    answers = asyncio.run(gathered(work, [1, 2, 3]))
+    answers = in_a_loop_of_its_own(gathered(work, [1, 2, 3]))
     assert answers == [["first"], [1], [2], [3]]
     assert work.batches == [["first"], [1, 2, 3]]
 
 
 def test_a_batch_has_a_limit():
     work = Work(gated=True)
-    asyncio.run(gathered(work, [1, 2, 3, 4, 5, 6]))
+    in_a_loop_of_its_own(gathered(work, [1, 2, 3, 4, 5, 6]))
     assert work.batches == [["first"], [1, 2, 3, 4], [5, 6]]
 
 
 def test_a_full_queue_is_refused_at_once_with_a_hint():
     work = Work(gated=True)
-    answers = asyncio.run(gathered(work, [1, 2, 3], max_queue=2))
+    answers = in_a_loop_of_its_own(gathered(work, [1, 2, 3], max_queue=2))
     assert answers[:3] == [["first"], [1], [2]]
     assert isinstance(answers[3], ProblemError)
     assert (answers[3].status, answers[3].headers) == (503, {"Retry-After": "2"})
@@ -76,7 +83,7 @@ def test_a_full_queue_is_refused_at_once_with_a_hint():
 
 def test_a_bad_question_fails_alone():
     work = Work(gated=True)
-    first, one, bad, two = asyncio.run(gathered(work, [1, "bad", 2]))
+    first, one, bad, two = in_a_loop_of_its_own(gathered(work, [1, "bad", 2]))
     assert (first, one, two) == (["first"], [1], [2])
     assert isinstance(bad, ValueError)
 
@@ -90,7 +97,7 @@ def test_a_long_request_is_worked_in_parts():
         return answer
 
     work = Work()
-    assert asyncio.run(ask(work)) == list(range(10))
+    assert in_a_loop_of_its_own(ask(work)) == list(range(10))
     assert [len(batch) for batch in work.batches] == [4, 4, 2]
 
 
@@ -103,7 +110,7 @@ def test_an_answer_that_takes_too_long_is_given_up():
         work.gate.set()
         await one.stop()
 
-    asyncio.run(ask(Work(gated=True)))
+    in_a_loop_of_its_own(ask(Work(gated=True)))
 
 
 def test_stopping_refuses_what_waits_and_ends_the_thread():
@@ -121,6 +128,6 @@ def test_stopping_refuses_what_waits_and_ends_the_thread():
             await one.submit([job(9)])
         return answers
 
-    answers = asyncio.run(ask(Work(gated=True)))
+    answers = in_a_loop_of_its_own(ask(Work(gated=True)))
     assert all(isinstance(answer, ProblemError) and answer.status == 503 for answer in answers)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("lane-test")]
