@@ -37,14 +37,16 @@ class Batch:
             rows = slice(len(self) * i // n, len(self) * (i + 1) // n)
             yield Batch(self.rows[rows], self.images[rows], self.labels[rows], share, self.all_poses)
 
-    def coverage(self, size: Size, *, inverse: bool) -> Scalar | float:
-        """This part's share of all cells that the last view covers, times the number of parts.
+    def coverages(self, size: Size, *, inverse: bool) -> list[Scalar | float]:
+        """For each view, this part's share of all cells that the view covers, times the number of parts.
 
-        With this weight the mean over parts of their means over covered cells is the mean over all covered
+        With these weights the mean over parts of their means over covered cells is the mean over all covered
         cells of the global batch.
         """
         if self.share.of == 1:
-            return 1.0
-        every = self.all_poses[-1].inverse() if inverse else self.all_poses[-1]
-        covered = every.mask(size).flatten(1).sum(1)
+            return [1.0] * len(self.all_poses)
+        return [self._coverage(pose.inverse() if inverse else pose, size) for pose in self.all_poses]
+
+    def _coverage(self, poses: Transform, size: Size) -> Scalar:
+        covered = poses.mask(size).flatten(1).sum(1)
         return covered[self.share.rows(len(covered))].sum() * self.share.of / covered.sum().clamp_min(1)

@@ -185,7 +185,7 @@ class Training(L.LightningModule, abc.ABC):
             self.log("transformation minus ln 2", parts["transformation"] - LN2)
 
     def views(self) -> tuple[Transform, ...]:
-        """The poses in which each picture of the global batch stands in it; the last one is always random."""
+        """The poses in which each picture of the global batch stands in it."""
         posed = self.poses()
         if self.recipe.views == "two_posed":
             return self.poses("second pose"), posed
@@ -266,12 +266,12 @@ class SiteTraining(Training):
         self.run = torch.compile(model.run) if config.compile else model.run
 
     def losses(self, batch: Batch) -> Losses:
-        """All parts of the objective; prototypes are judged in the last view, whose pose is random."""
+        """All parts of the objective, in every view of the pictures."""
         config, n, poses = self.recipe, len(batch), batch.poses
         run = self.run(torch.cat([pose(batch.images) for pose in poses]))
         labels = batch.labels.repeat(len(poses))
         classification = classification_loss(run.logits, labels, config.label_smoothing)
-        transformation = self._transformation_loss(run.raw_prototypes[-n:], batch)
+        transformation = self._transformation_loss(run.raw_prototypes, batch)
         loss = classification + config.transformation_weight * transformation
         parts = {
             "classification": classification,
@@ -308,10 +308,16 @@ class SiteTraining(Training):
         return {"equivariance": calibrated(mean_with_gradients(loss), floor), "floor": floor}
 
     def _transformation_loss(self, raw: Prototypes, batch: Batch) -> Scalar:
+        """The mean over the views: a prototype judged in one pose alone need show nothing in the others."""
         rng = make_rng(self.recipe.seed, "exemplars", self.steps_done, 0)
-        targets, warp = self.targets(batch.rows, rng, batch.share), self.recipe.warp
-        loss = transformation_loss(raw, targets, batch.poses[-1], slope=self.model.bce_slope, warp=warp)
-        return loss * batch.coverage((raw.shape[-2], raw.shape[-1]), inverse=warp == "prototype")
+        targets, warp, slope = self.targets(batch.rows, rng, batch.share), self.recipe.warp, self.model.bce_slope
+        coverages = batch.coverages((raw.shape[-2], raw.shape[-1]), inverse=warp == "prototype")
+        views = zip(raw.chunk(len(batch.poses)), batch.poses, coverages, strict=True)
+        losses = [
+            transformation_loss(prototypes, targets, pose, slope=slope, warp=warp) * coverage
+            for prototypes, pose, coverage in views
+        ]
+        return torch.stack(losses).mean()
 
     def measures(self, images: Images, labels: Labels, rng: Rng) -> dict[str, float]:
         """Accuracy as for any classifier, and how well the explanation follows the picture."""

@@ -7,7 +7,8 @@ import torch
 from training_makers import digits, make_black_box, make_config, make_site
 
 from torchsite.errors import ConfigError
-from torchsite.objective import equivariance_loss
+from torchsite.objective import equivariance_loss, transformation_loss
+from torchsite.randomness import make_rng
 from torchsite.training.module import BlackBoxTraining, SiteTraining, Training
 from torchsite.transforms import AffineTransform, angles
 
@@ -84,12 +85,18 @@ def test_the_calibrated_term_is_the_cosine_over_what_is_above_the_floor():
     torch.testing.assert_close(parts["calibrated"]["equivariance"], plain / (1 - floor))
 
 
-def test_prototypes_are_judged_in_the_random_pose_of_the_last_view():
-    single, double = make_training(views="posed"), make_training(views="upright_and_posed")
-    for training in (single, double):
-        training.model.eval()
-    parts = [training.losses(batch_of(training)).parts["transformation"] for training in (single, double)]
-    torch.testing.assert_close(*parts)
+@pytest.mark.parametrize("views", ["posed", "upright_and_posed", "two_posed"])
+def test_prototypes_are_judged_in_every_view(views):
+    training = make_training(views=views, targets="mean")
+    training.model.eval()
+    batch = batch_of(training)
+    found = training.losses(batch).parts["transformation"]
+    targets = training.targets(batch.rows, make_rng(0), batch.share)
+    one_by_one = [
+        transformation_loss(training.model.run(pose(batch.images)).raw_prototypes, targets, pose)
+        for pose in batch.poses
+    ]
+    torch.testing.assert_close(found, torch.stack(one_by_one).mean())
 
 
 def test_features_are_learnt_from_the_upright_view_where_there_is_one():
