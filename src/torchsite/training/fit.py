@@ -30,7 +30,8 @@ from torchsite.training.callbacks import (
     last_checkpoint,
 )
 from torchsite.training.config import TrainingConfig
-from torchsite.training.module import BlackBoxTraining, SiteTraining, Training
+from torchsite.training.kinds import BlackBoxTraining, SiteTraining
+from torchsite.training.module import Training
 from torchsite.training.quiet import quiet
 from torchsite.training.ranks import is_first, launch_options, rejoin
 from torchsite.training.record import RUN_FILE, check_run, describe_run, write_run

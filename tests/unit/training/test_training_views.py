@@ -9,7 +9,8 @@ from training_makers import digits, make_black_box, make_config, make_site
 from torchsite.errors import ConfigError
 from torchsite.objective import equivariance_loss, transformation_loss
 from torchsite.randomness import make_rng
-from torchsite.training.module import BlackBoxTraining, SiteTraining, Training
+from torchsite.training.kinds import BlackBoxTraining, SiteTraining
+from torchsite.training.module import Training
 from torchsite.transforms import AffineTransform, angles
 
 

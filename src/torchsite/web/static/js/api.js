@@ -50,18 +50,37 @@ export class Latest {
     return this.running;
   }
 
+  /** The server works on the next question while the page draws the answer to the last. */
   async #run() {
-    while (this.next !== null) {
-      const question = this.next;
-      this.next = null;
-      try {
-        this.show(await this.ask(question), question);
-      } catch (error) {
-        if (error.status === 503) {
-          await pause(error.retryAfter || 1);
-          this.next ??= question;
-        } else this.fail(error);
-      }
+    let coming = this.#send();
+    while (coming) {
+      const { question, answer } = await coming;
+      coming = this.#send();
+      if (answer) this.#draw(answer, question);
+      coming ??= this.#send();
+    }
+  }
+
+  /** The newest question, on its way; null if there is none. */
+  #send() {
+    const question = this.next;
+    this.next = null;
+    return question && this.ask(question).then((answer) => ({ question, answer }), (error) => this.#refused(error, question));
+  }
+
+  async #refused(error, question) {
+    if (error.status === 503) {
+      await pause(error.retryAfter || 1);
+      this.next ??= question;
+    } else this.fail(error);
+    return { question, answer: null };
+  }
+
+  #draw(answer, question) {
+    try {
+      this.show(answer, question);
+    } catch (error) {
+      this.fail(error);
     }
   }
 }

@@ -1,0 +1,114 @@
+"""What is minimised: SITE's objective, and the black box's."""
+
+import torch
+from torch import Tensor
+
+from torchsite.data import Dataset
+from torchsite.metrics import self_consistency
+from torchsite.model import SITE, BlackBox
+from torchsite.objective import (
+    calibrated,
+    classification_loss,
+    equivariance_loss,
+    mismatched_similarity,
+    to_unit,
+    transformation_loss,
+)
+from torchsite.randomness import Rng, make_rng
+from torchsite.shapes import Features, Images, Labels, Maps, Prototypes, Scalar
+from torchsite.training.batch import Batch
+from torchsite.training.config import TrainingConfig
+from torchsite.training.exemplars import make_targets
+from torchsite.training.module import Losses, Training
+from torchsite.training.ranks import mean_with_gradients, n_ranks
+
+
+class SiteTraining(Training):
+    """CE(logits(T x), y) + λ · L_trans (+ direct equivariance between two views of each picture)."""
+
+    model: SITE
+
+    def __init__(self, model: SITE, data: Dataset, validation: Dataset, config: TrainingConfig) -> None:
+        super().__init__(model, data, validation, config)
+        self.targets = make_targets(model, data, config)
+        self.run = torch.compile(model.run) if config.compile else model.run
+
+    def losses(self, batch: Batch) -> Losses:
+        """All parts of the objective, in every view of the pictures."""
+        config, n, poses = self.recipe, len(batch), batch.poses
+        run = self.run(torch.cat([pose(batch.images) for pose in poses]))
+        labels = batch.labels.repeat(len(poses))
+        classification = classification_loss(run.logits, labels, config.label_smoothing)
+        transformation = self._transformation_loss(run.raw_prototypes, batch)
+        loss = classification + config.transformation_weight * transformation
+        parts = {
+            "classification": classification,
+            "transformation": transformation,
+            "accuracy": (run.logits[:n].argmax(1) == batch.labels).float().mean(),
+            "|w|": run.prototypes.detach().abs().mean(),
+            "|z|": run.features.detach().abs().mean(),
+        }
+        if config.equivariance_weight:
+            found = self._equivariance(run.evidence, batch)
+            loss = loss + config.equivariance_weight * found["equivariance"]
+            parts |= found
+        return Losses({"loss": loss} | parts, run.features[:n].detach())
+
+    def learn(self, batch: Batch, features: Features) -> None:
+        """The targets remember the features of the step."""
+        self.targets.learn(to_unit(features, self.model.bce_slope), batch.rows, batch.labels, batch.poses[0])
+
+    def _equivariance(self, evidence: Maps, batch: Batch) -> dict[str, Tensor]:
+        """The direct term between the two views: one half for all classes, one for the picture's own.
+
+        Its own map is the one that is looked at and measured, and the hardest to keep; as one of many in a
+        mean it would hardly count. The floor is that of all pictures of the step.
+        """
+        (first, second), (before, after) = evidence.chunk(2), batch.poses
+        rows, motion = torch.arange(len(first)), after @ before.inverse()
+        own = first[rows, batch.labels, None], second[rows, batch.labels, None]
+        centred = self.recipe.equivariance == "centred"
+        halves = [equivariance_loss(*maps, motion, centred=centred) for maps in ((first, second), own)]
+        loss = (halves[0] + halves[1]) / 2
+        if self.recipe.equivariance != "calibrated":
+            return {"equivariance": loss}
+        floor = mismatched_similarity(own[0][:, 0], n_parts=n_ranks(), mean_of_parts=mean_with_gradients)
+        return {"equivariance": calibrated(mean_with_gradients(loss), floor), "floor": floor}
+
+    def _transformation_loss(self, raw: Prototypes, batch: Batch) -> Scalar:
+        """The mean over the views: a prototype judged in one pose alone need show nothing in the others."""
+        rng = make_rng(self.recipe.seed, "exemplars", self.steps_done, 0)
+        targets, warp = self.targets(batch.rows, rng, batch.share), self.recipe.warp
+        coverages = batch.coverages((raw.shape[-2], raw.shape[-1]), inverse=warp == "prototype")
+        views = zip(raw.chunk(len(batch.poses)), batch.poses, coverages, strict=True)
+        losses = [
+            transformation_loss(prototypes, targets, pose, slope=self.model.bce_slope, warp=warp) * coverage
+            for prototypes, pose, coverage in views
+        ]
+        return torch.stack(losses).mean()
+
+    def measures(self, images: Images, labels: Labels, rng: Rng) -> dict[str, float]:
+        """Accuracy as for any classifier, and how well the explanation follows the picture."""
+        classes = self.model(images).argmax(1)
+        found = self_consistency(
+            self.model, images, classes, family=self.recipe.family, n_transforms=1, rng=rng, n_resamples=2
+        )
+        figures = {name: getattr(found, name).value for name in ("raw", "floor", "calibrated", "centred")}
+        return super().measures(images, labels, rng) | figures
+
+
+class BlackBoxTraining(Training):
+    """Cross-entropy under the same poses: the comparison with the same budget."""
+
+    model: BlackBox
+
+    def __init__(self, model: BlackBox, data: Dataset, validation: Dataset, config: TrainingConfig) -> None:
+        super().__init__(model, data, validation, config)
+        self.run = torch.compile(model.forward) if config.compile else model.forward
+
+    def losses(self, batch: Batch) -> Losses:
+        """The classification loss of the views that SITE would see."""
+        logits = self.run(torch.cat([pose(batch.images) for pose in batch.poses]))
+        labels = batch.labels.repeat(len(batch.poses))
+        loss = classification_loss(logits.float(), labels, self.recipe.label_smoothing)
+        return Losses({"loss": loss, "accuracy": (logits.argmax(1) == labels).float().mean()})
