@@ -105,17 +105,13 @@ def watched(args: argparse.Namespace) -> None:
         load_dataset(place / "pictures", split, size=args.size, progress=False) for split in ("train", "test")
     )
     decoded, before = time.monotonic() - start, megabytes()
-    options = {"depth": 4, "widths": (8, 8, 8), "common": 8}
-    generator = {"widths": (8, 8, 16), "code": 16}
     shape = (3, args.size, args.size)
+    patches = torch.nn.Conv2d(
+        3, 4, args.size // 8, stride=args.size // 8
+    )  # a light model: memory is the matter
+    generator = {"widths": (8, 8, 16), "code": 16}
     model = SITE(
-        "pyramid",
-        "lateral",
-        CLASSES,
-        image_shape=shape,
-        extractor_options=options,
-        classes=train.classes,
-        generator_options=generator,
+        patches, "lateral", CLASSES, image_shape=shape, classes=train.classes, generator_options=generator
     )
     config = TrainingConfig(epochs=1, batch_size=128, targets="mean", n_validation=200, collapse_patience=100)
     fit(

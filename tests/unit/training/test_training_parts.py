@@ -147,6 +147,15 @@ def test_the_orthogonalised_update_keeps_the_singular_vectors():
     torch.testing.assert_close(core, torch.diag(core.diagonal()), rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("shape", [(6, 54), (54, 6), (8, 8), (1, 9)])
+def test_orthogonalising_is_the_newton_schulz_iteration_step_by_step(shape):
+    matrix = torch.randn(*shape, generator=make_rng(0), dtype=torch.float64)
+    x = matrix / matrix.norm()
+    for _ in range(5):
+        x = 3.4445 * x - 4.7750 * x @ x.T @ x + 2.0315 * x @ x.T @ x @ x.T @ x
+    torch.testing.assert_close(orthogonalise(matrix), x, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("optimiser", ["adamw", "muon"])
 def test_every_parameter_has_one_optimiser_and_only_kernels_decay(optimiser):
     model = make_site("pyramid")
