@@ -130,10 +130,11 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 
 class CollapseWatch(Callback):
-    """Stops when the regulariser has stopped teaching: L_trans at ln 2.
+    """Stops when the regulariser has stopped teaching: L_trans at ln 2, or far above it.
 
     A prototype that says nothing has the value 1/2 everywhere, and then L_trans is ln 2 = 0.6931 whatever
-    the targets are. An epoch whose mean lies within 1 % of that counts; `patience` of them in a row stop.
+    the targets are. An epoch whose mean lies within 1 % of that counts; `patience` of them in a row stop. A
+    mean of more than twice that, after the first epoch, stops at once: the weights have run away.
     """
 
     def __init__(self, patience: int) -> None:
@@ -152,6 +153,12 @@ class CollapseWatch(Callback):
         if not self.n:
             return
         mean, self.sum, self.n = self.sum / self.n, 0.0, 0
+        if trainer.strategy.reduce_boolean_decision(mean > 2 * LN2) and trainer.current_epoch > 0:
+            raise TrainingError(
+                f"the prototypes have run away: in epoch {trainer.current_epoch + 1} the transformation loss "
+                f"was {mean:.4g} on average, and prototypes that say nothing have {LN2:.4f}. Use smaller "
+                f"learning rates; the weights of the epoch before are kept in the run's folder"
+            )
         flat = trainer.strategy.reduce_boolean_decision(abs(mean - LN2) < 0.01 * LN2)
         self.flat_epochs = self.flat_epochs + 1 if flat else 0
         if self.flat_epochs >= self.patience:

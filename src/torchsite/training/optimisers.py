@@ -18,21 +18,14 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
 def orthogonalise(update: Tensor, steps: int = 5) -> Tensor:
-    """The update with all singular values near one (between 0.7 and 1.2), by matrix products only.
-
-    Each step multiplies x by a polynomial of x xᵀ, so all steps together do as well. The products are of
-    the short side; the long one, of a kernel nine times as long, takes part in the first and the last.
-    """
+    """The update with all singular values near one (between 0.7 and 1.2), by matrix products only."""
     a, b, c = NEWTON_SCHULZ
     x = update / (update.norm() + 1e-7)
     tall = x.shape[0] > x.shape[1]
     x = x.T if tall else x
-    gram = x @ x.T
-    whole = one = torch.eye(len(gram), dtype=x.dtype, device=x.device)
     for _ in range(steps):
-        factor = a * one + b * gram + c * gram @ gram
-        whole, gram = factor @ whole, factor @ gram @ factor
-    x = whole @ x
+        gram = x @ x.T
+        x = a * x + (b * gram + c * gram @ gram) @ x
     return x.T if tall else x
 
 

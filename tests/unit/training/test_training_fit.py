@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
+from safetensors.torch import load_file
 from torch import nn
 from training_makers import TINY, digest, digits, make_black_box, make_config, make_site
 
@@ -282,6 +283,24 @@ def test_a_collapse_stops_the_run_with_the_way_out(tmp_path):
         TrainingError, match=r"for 2 epochs the transformation loss was 0\.6931.*product_scale"
     ):
         run(tmp_path, model, epochs=5)
+
+
+class Runaway(Silent):
+    """Draws nothing for an epoch of three steps, then much too much."""
+
+    steps = 0
+
+    def forward(self, features):
+        self.steps += self.training
+        return super().forward(features) + self.zero + (1e4 if self.steps > 3 else 0)
+
+
+def test_weights_that_run_away_stop_the_run_and_those_before_are_kept(tmp_path):
+    model = SITE("identity", Runaway(), 10, image_shape=(1, 28, 28))
+    with pytest.raises(TrainingError, match=r"run away: in epoch 2 .*smaller learning rates"):
+        run(tmp_path, model, epochs=5)
+    kept = load_file(tmp_path / "last_good" / "model.safetensors")
+    assert kept["generator.zero"].abs() < 1
 
 
 def test_the_watch_for_collapse_starts_again_after_a_good_epoch():
