@@ -9,23 +9,18 @@ half blanked are unlike any the model has seen, so small differences in area say
 """
 
 import abc
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from torchsite.metrics.estimate import Estimate, ratio
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Statistics, Sums
+from torchsite.metrics.ranked import RankedMeasure
 from torchsite.metrics.ranking import (
-    FRACTIONS,
-    Fill,
     Order,
     background_of,
     blanked,
-    check_fractions,
-    least_important_first,
     pixel_counts,
-    random_order,
     ranked_curve,
 )
 from torchsite.shapes import Images
@@ -42,37 +37,18 @@ class PerturbationResult(NamedTuple):
     gain: Estimate
 
 
-class _Perturbation(Measure):
+class _Perturbation(RankedMeasure):
     """What insertion and deletion share: a curve of probabilities along a ranking, and along a random one."""
 
     headline = ("area", "random_area")
-
-    def __init__(
-        self,
-        explain: Any,
-        model: Any = None,
-        *,
-        fractions: Sequence[float] = FRACTIONS,
-        fill: Fill = 0.0,
-        **options: Any,
-    ) -> None:
-        super().__init__(explain, model, **options)
-        self.explainer.require_model()
-        self.fractions, self.fill = check_fractions(fractions), fill
-        self._add_sums(2, 2, len(self.fractions))
+    n_scores = 2
 
     @staticmethod
     @abc.abstractmethod
     def _perturbed(images: Images, order: Order, n: int, background: Images) -> Images:
         """The pictures after `n` pixels were put back or blanked, the most important (the last) first."""
 
-    def _update(self, batch: Batch) -> Statistics:
-        heatmaps = self.explainer(batch.images, batch.classes)
-        by_map = least_important_first(heatmaps, batch.indices, self.poses.seed)
-        at_random = random_order(batch.indices, heatmaps[0].numel(), self.poses.seed).to(by_map.device)
-        return torch.stack([self._probabilities(batch, order) for order in (by_map, at_random)], dim=1)
-
-    def _probabilities(self, batch: Batch, order: Order) -> Statistics:
+    def _scores(self, batch: Batch, order: Order) -> Statistics:
         """Ones, and the probabilities of the explained class: (batch, 2, fractions)."""
         background = background_of(batch.images, self.fill)
         columns = []

@@ -8,25 +8,20 @@ one); blanking comes before the transform, as in the paper. The later a curve dr
 pixels take the value `fill`: 0 by default, or the data set's mean. Beside it stands a random ranking.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from torchsite.metrics.estimate import ratio
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Statistics, Sums
+from torchsite.metrics.ranked import RankedMeasure
 from torchsite.metrics.ranking import (
-    FRACTIONS,
-    Fill,
     Order,
     RankedCurve,
     background_of,
     blanked,
-    check_fractions,
-    least_important_first,
     log_odds,
     pixel_counts,
-    random_order,
     ranked_curve,
 )
 
@@ -39,30 +34,11 @@ class MaskKResult(NamedTuple):
     log_odds: RankedCurve
 
 
-class MaskK(Measure):
+class MaskK(RankedMeasure):
     """Accuracy and log-odds after blanking the least important pixels and transforming."""
 
     headline = ("accuracy.area", "accuracy.random_area", "log_odds.area", "log_odds.random_area")
-
-    def __init__(
-        self,
-        explain: Any,
-        model: Any = None,
-        *,
-        fractions: Sequence[float] = FRACTIONS,
-        fill: Fill = 0.0,
-        **options: Any,
-    ) -> None:
-        super().__init__(explain, model, **options)
-        self.explainer.require_model()
-        self.fractions, self.fill = check_fractions(fractions), fill
-        self._add_sums(2, 3, len(self.fractions))
-
-    def _update(self, batch: Batch) -> Statistics:
-        heatmaps = self.explainer(batch.images, batch.classes)
-        by_map = least_important_first(heatmaps, batch.indices, self.poses.seed)
-        at_random = random_order(batch.indices, heatmaps[0].numel(), self.poses.seed).to(by_map.device)
-        return torch.stack([self._scores(batch, order) for order in (by_map, at_random)], dim=1)
+    n_scores = 3
 
     def _scores(self, batch: Batch, order: Order) -> Statistics:
         """Ones, right answers and log-odds of each image: (batch, 3, fractions)."""

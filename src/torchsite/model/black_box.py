@@ -76,11 +76,6 @@ class BlackBox(Pretrained):
             family=config.family,
         )
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The names of the classes, in the order of the logits."""
-        return self.config.classes
-
     def forward(self, images: Images) -> Logits:
         """Logits."""
         check_images(images, self.config.image_shape, dtype_of(self))

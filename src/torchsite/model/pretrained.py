@@ -33,6 +33,11 @@ class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["expl
 
     config: ModelConfig
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes, in the order of the logits."""
+        return self.config.classes
+
     @classmethod
     def from_config(cls, config: ModelConfig, **modules: nn.Module) -> Self:
         """Build the model that a configuration describes; custom parts are passed as `modules`."""

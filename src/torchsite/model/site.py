@@ -126,11 +126,6 @@ class SITE(Pretrained):
         )
 
     @property
-    def classes(self) -> tuple[str, ...]:
-        """The names of the classes, in the order of the logits."""
-        return self.config.classes
-
-    @property
     def bce_slope(self) -> float:
         """The factor that maps raw prototypes to logits of values in [0, 1]: (tanh(r) + 1)/2 = σ(2r)."""
         return BCE_SLOPE[self.config.activation]
