@@ -8,7 +8,14 @@ from torchsite.model.config import ModelConfig
 from torchsite.model.explanation import Explanation
 from torchsite.model.extractors import EXTRACTORS
 from torchsite.model.generators import GENERATORS
-from torchsite.model.pretrained import HUB_OPTIONS, Pretrained, find_weights, read_config, shipped_models
+from torchsite.model.pretrained import (
+    HUB_OPTIONS,
+    Pretrained,
+    find_weights,
+    read_config,
+    save_weights,
+    shipped_models,
+)
 from torchsite.model.site import SITE
 
 KINDS: dict[str, type[Pretrained]] = {"site": SITE, "black_box": BlackBox}
@@ -29,5 +36,6 @@ __all__ = [
     "Explanation",
     "ModelConfig",
     "load",
+    "save_weights",
     "shipped_models",
 ]

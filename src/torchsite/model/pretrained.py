@@ -6,6 +6,7 @@ missing or additional tensors, wrong shapes and damaged files are errors; files 
 
 import json
 import re
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Self
@@ -47,17 +48,7 @@ class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["expl
         self, save_directory: Path | str, *, dtype: torch.dtype | None = None
     ) -> Path:
         """Write weights (in `dtype`, if given) and configuration; each file appears whole or not at all."""
-        folder = Path(save_directory)
-        tensors = {name: _stored(tensor, dtype) for name, tensor in self.state_dict().items()}
-        text = json.dumps(to_mapping(self.config), indent=2, ensure_ascii=False) + "\n"
-
-        def write_both(path: Path) -> None:
-            """Whatever can fail comes before the first of the two renames."""
-            save_file(tensors, path, metadata={"format": "pt"})
-            write_atomically(folder / CONFIG_FILE, text.encode())
-
-        write_atomically(folder / WEIGHTS_FILE, write_both)
-        return folder
+        return save_weights(Path(save_directory), self.config, self.state_dict(), dtype=dtype)
 
     def _save_pretrained(self, save_directory: Path) -> None:
         """What the hub mixin calls before it uploads."""
@@ -82,6 +73,22 @@ class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["expl
             model = cls.from_config(config, **modules)
         model.load_state_dict(read_tensors(folder, dict(model.state_dict())))
         return model.eval()
+
+
+def save_weights(
+    folder: Path, config: ModelConfig, weights: Mapping[str, Tensor], *, dtype: torch.dtype | None = None
+) -> Path:
+    """Write a model's weights and its configuration, as `save_pretrained` does."""
+    tensors = {name: _stored(tensor, dtype) for name, tensor in weights.items()}
+    text = json.dumps(to_mapping(config), indent=2, ensure_ascii=False) + "\n"
+
+    def write_both(path: Path) -> None:
+        """Whatever can fail comes before the first of the two renames."""
+        save_file(tensors, path, metadata={"format": "pt"})
+        write_atomically(folder / CONFIG_FILE, text.encode())
+
+    write_atomically(folder / WEIGHTS_FILE, write_both)
+    return folder
 
 
 def shipped_models() -> dict[str, Path]:

@@ -50,9 +50,12 @@ hundred digits then drift apart by a thousandth of the loss within six steps, as
 ways of adding up. A run may go on with another number of processes. Validation divides the pictures among
 the processes and counts each once.
 
-Strategies other than DDP (FSDP among them) are refused: the averaged weights, Muon and the saved model need
-whole parameters in each process. An extractor that does not fit into the memory of one device is out of
-reach.
+**An extractor too large for one device**: `--strategy fsdp` (torch's FSDP, through Lightning) divides
+parameters, gradients and what the optimisers remember among the processes; extractor and generator are whole
+in a process only while they are at work there. Muon, averaged weights, checkpoints and the saved model are
+the same as with DDP, and a run goes on after a rank has died: the test that compares two processes with one
+covers it, on CPUs; it was not tried on GPUs. Convolutions run without the channels-last layout there, which
+FSDP cannot divide. Other strategies are refused.
 """
 
 COSTS = """

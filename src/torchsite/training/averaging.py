@@ -12,6 +12,7 @@ from lightning.pytorch.callbacks import Callback
 from torch import Tensor, nn
 
 from torchsite.training.module import Training
+from torchsite.training.sharding import divided_like, whole
 
 
 class WeightAverage(Callback):
@@ -20,6 +21,11 @@ class WeightAverage(Callback):
     def __init__(self, decay: float) -> None:
         self.decay = decay
         self.mean: dict[str, Tensor] = {}
+
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Divide a mean that was kept whole as the model is divided, if it is."""
+        weights = _model(pl_module).state_dict()
+        self.mean = {name: divided_like(tensor, weights[name]) for name, tensor in self.mean.items()}
 
     @torch.no_grad()
     def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, *_: Any) -> None:
@@ -45,7 +51,7 @@ class WeightAverage(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run must know."""
-        return {"mean": self.mean}
+        return {"mean": {name: whole(tensor) for name, tensor in self.mean.items()}}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on averaging."""

@@ -20,8 +20,10 @@ import torch
 from lightning.pytorch.callbacks import Callback
 
 from torchsite.errors import StoppedError, TrainingError
+from torchsite.model import save_weights
 from torchsite.training.module import LN2, Training
 from torchsite.training.ranks import highest_of_ranks
+from torchsite.training.sharding import ShardedStrategy, whole_state
 
 log = logging.getLogger(__name__)
 CHECKPOINT = re.compile(r"(?P<number>\d{8})-(?P<digest>[0-9a-f]{16})\.ckpt")
@@ -189,15 +191,16 @@ class LastGood(Callback):
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Save the model (not the run) if all its numbers are finite."""
         assert isinstance(pl_module, Training)
-        model = pl_module.model
-        if trainer.is_global_zero and all(bool(torch.isfinite(p).all()) for p in model.state_dict().values()):
-            model.save_pretrained(self.folder / LAST_GOOD)
+        state = whole_state(pl_module.model)
+        if trainer.is_global_zero and all(bool(torch.isfinite(tensor).all()) for tensor in state.values()):
+            save_weights(self.folder / LAST_GOOD, pl_module.model.config, state)
 
     def on_exception(
         self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException
     ) -> None:
-        """Save what there is if no epoch was finished."""
-        if not (self.folder / LAST_GOOD).exists():
+        """Save what there is if no epoch was finished; divided weights cannot be had of one process alone."""
+        divided = isinstance(trainer.strategy, ShardedStrategy)
+        if not divided and not (self.folder / LAST_GOOD).exists():
             self.on_train_epoch_end(trainer, pl_module)
 
 

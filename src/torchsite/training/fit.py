@@ -1,5 +1,6 @@
 """`fit`: from a model and a data set to a trained model, a log and a result file."""
 
+import copy
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from torchsite.training.module import Training
 from torchsite.training.quiet import quiet
 from torchsite.training.ranks import is_first, launch_options, rejoin
 from torchsite.training.record import RUN_FILE, check_run, describe_run, write_run
+from torchsite.training.sharding import FSDP, ShardedStrategy, whole_state
 
 log = logging.getLogger(__name__)
 Model = TypeVar("Model", bound=SITE | BlackBox)
@@ -78,12 +80,15 @@ def fit(
     rejoin()
     checkpoint = _begin(folder, resume, describe_run(model, data, config))
     care = Checkpoints(folder, config.checkpoint_seconds)
-    training = _training(model, data, validation, config)
     with quiet():
         n_steps = len(data) // config.batch_size
         trainer = _trainer(config, folder, n_steps, [care, *callbacks], progress, trainer_options)
+        divided = isinstance(trainer.strategy, ShardedStrategy)
+        training = _training(copy.deepcopy(model) if divided else model, data, validation, config)
         trainer.fit(training, ckpt_path=checkpoint, weights_only=True)
         measures = _last_measures(trainer, training)
+        if divided:
+            model.load_state_dict(whole_state(training.model))
     seconds = care.seconds_spent
     if trainer.is_global_zero:
         model.save_pretrained(folder / "model")
@@ -147,15 +152,16 @@ def _trainer(
     }
     if not options.get("sync_batchnorm"):
         options = options | {"plugins": [GlobalStatistics(), *_listed(options.get("plugins"))]}
+    if options.get("strategy") == FSDP:
+        options = options | {"strategy": ShardedStrategy()}
     try:
         trainer = L.Trainer(**(settings | launch_options() | options))
     except (ValueError, TypeError, MisconfigurationException) as error:
         raise ConfigError(f"these options do not suit Lightning's Trainer: {error}") from error
-    if not isinstance(trainer.strategy, SingleDeviceStrategy | DDPStrategy):
+    if not isinstance(trainer.strategy, SingleDeviceStrategy | DDPStrategy | ShardedStrategy):
         raise ConfigError(
-            f"strategy: expected one device or one of Lightning's DDP strategies, got "
-            f"{type(trainer.strategy).__name__}: parameters that are split over processes, as FSDP does, can "
-            f"neither be averaged nor saved here"
+            f"strategy: expected one device, one of Lightning's DDP strategies or 'fsdp', "
+            f"got {type(trainer.strategy).__name__}"
         )
     return trainer
 

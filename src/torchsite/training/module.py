@@ -27,6 +27,7 @@ from torchsite.training.ranks import (
     notes_of_all_ranks,
     rows_of_all_ranks,
 )
+from torchsite.training.sharding import ShardedStrategy, shard
 from torchsite.transforms import AffineTransform, Transform
 
 LN2 = math.log(2)
@@ -95,6 +96,11 @@ class Training(L.LightningModule, abc.ABC):
     def setup(self, stage: str) -> None:
         """Ranks need not send each other buffers: all compute the same, and the targets' may be large."""
         self._ddp_params_and_buffers_to_ignore = [name for name, _ in self.named_buffers()]
+
+    def configure_model(self) -> None:
+        """With FSDP, divide the parameters among the processes before the optimisers see them."""
+        if isinstance(self.trainer.strategy, ShardedStrategy):
+            shard(self.model, self.trainer.strategy.device_mesh["data_parallel"])
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Go on as if never interrupted; Lightning's own counts drift from one resumption to the next."""

@@ -11,6 +11,7 @@ from unittest import mock
 
 import torch
 from lightning.pytorch.callbacks import Callback
+from torch.distributed.tensor import DTensor
 from training_makers import digits, make_config, make_site
 
 from torchsite.data import to_float
@@ -33,11 +34,24 @@ class KillOnce(Callback):
                 os.kill(os.getpid(), 9)
 
 
+class NoteShare(Callback):
+    """Notes which share of the model's weights this process holds."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def on_train_start(self, trainer, pl_module):
+        parameters = list(pl_module.model.parameters())
+        held = sum(p.to_local().numel() if isinstance(p, DTensor) else p.numel() for p in parameters)
+        share = held / sum(p.numel() for p in parameters)
+        (self.folder / f"share-{trainer.global_rank}.txt").write_text(str(share))
+
+
 def doubled(pixels):
     return to_float(pixels).double()
 
 
-def train(folder, extractor, kill_after=None, model=None, **changes):
+def train(folder, extractor, kill_after=None, model=None, options=None, **changes):
     """One run in double precision: rounding is then too small to hide anything."""
     with mock.patch.object(module, "to_float", doubled), mock.patch.object(exemplars, "to_float", doubled):
         return fit(
@@ -47,9 +61,9 @@ def train(folder, extractor, kill_after=None, model=None, **changes):
             validation=digits(600, "test"),
             folder=folder,
             resume=True,
-            callbacks=[] if kill_after is None else [KillOnce(folder, kill_after)],
+            callbacks=[NoteShare(folder), *([] if kill_after is None else [KillOnce(folder, kill_after)])],
             log_every_n_steps=1,
-            precision="64-true",
+            **({"precision": "64-true"} | (options or {})),
         )
 
 
