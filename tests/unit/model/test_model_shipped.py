@@ -11,6 +11,7 @@ from torchsite.metrics import completeness_error, self_consistency
 from torchsite.model import SITE, load, shipped_models
 from torchsite.model.pretrained import WEIGHTS_FILE, read_config
 from torchsite.randomness import make_rng
+from torchsite.web.samples import samples_for
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,18 @@ def test_the_explanation_is_the_prediction_and_follows_the_picture(digits):
     )
     assert found.raw.value >= 0.985
     assert found.floor.value <= 0.5
+
+
+def test_the_model_of_clothes_knows_most_drawn_ones_and_its_explanation_follows():
+    model = SITE.from_pretrained("fashion_mnist")
+    clothes = samples_for(model.config)
+    explanation = model.explain(clothes.images)
+    said = [model.classes[i].lower() for i in explanation.predicted.tolist()]
+    names = [name.removeprefix("drawn ").lower() for name in clothes.names]
+    assert sum(name in word for name, word in zip(names, said, strict=True)) > len(names) / 2
+    found = self_consistency(model, clothes.images, explanation.predicted, n_transforms=4, rng=make_rng(0))
+    assert found.raw.value >= 0.95
+    assert load("fashion_mnist_black_box")(clothes.images).shape == (len(names), 10)
 
 
 def test_the_model_of_photographs_explains_what_it_says_in_any_pose():
