@@ -13,12 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torchsite.data import load_dataset
+import torch
+from torch import Tensor
+
+from torchsite.data import Dataset, load_dataset, to_float
+from torchsite.experiments.arrays import save_arrays
 from torchsite.experiments.evaluation import evaluate
 from torchsite.experiments.runs import QUICK, trained
-from torchsite.model import BlackBox
+from torchsite.experiments.showing import pose_of
+from torchsite.model import SITE, BlackBox
 from torchsite.model.blocks import n_parameters
 from torchsite.results import Result
+from torchsite.shapes import Images, Prototypes
 
 
 @dataclass(frozen=True)
@@ -58,10 +64,13 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
     judge = trained(study.recipe, folder / "judge", as_judge, data=data, progress=progress)
     assert isinstance(judge, BlackBox)
     values: dict[str, Any] = {}
+    arrays: dict[str, Tensor] = {}
     for variant, changes in study.variants.items():
         place = folder / variant
         model = trained(study.recipe, place, common | dict(changes), data=data, progress=progress)
         measured = evaluate(model, test, judge=judge, limit=100 if quick else 2000)
+        assert isinstance(model, SITE)
+        arrays["pictures"], arrays[variant] = prototypes_of(model, test)
         training = Result.load(place / "result.json")
         values[variant] = {
             "parameters": n_parameters(model),
@@ -71,5 +80,13 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
         }
     config = {"recipe": study.recipe, "common": common, "n_pictures": study.n_pictures, "quick": quick}
     result = Result(name, values, config, 0, time.monotonic() - started)
+    save_arrays(folder / f"{name}.npz", arrays)
     result.save(folder / f"{name}.json")
     return result
+
+
+def prototypes_of(model: SITE, test: Dataset) -> tuple[Images, Prototypes]:
+    """The first test picture as it is and moved, and the prototypes of all classes for both."""
+    image = to_float(test.images[:1])
+    pictures = torch.cat([image, pose_of(model, torch.zeros(1, dtype=torch.int64))(image)])
+    return pictures, model.explain(pictures).prototypes

@@ -97,7 +97,7 @@ def results_page(folder: Path) -> str:
         ("generators", "Forms of the generator"),
     ):
         if name in results:
-            sections.append(_variants(results[name], title))
+            sections.append(_variants(results[name], title) + _prototypes(folder, name, "pictures"))
     if "mnist_pointing" in results:
         sections.append(_pointing(results["mnist_pointing"]))
     sections += [write(results[name]) for name, write in APPENDIX.items() if name in results]
@@ -109,7 +109,11 @@ def generators_page(folder: Path) -> str | None:
     path = folder / "generators.json"
     if not path.is_file():
         return None
-    return GENERATORS_INTRODUCTION + _variants(Result.load(path), "Measured on MNIST")
+    return (
+        GENERATORS_INTRODUCTION
+        + _variants(Result.load(path), "Measured on MNIST")
+        + _prototypes(folder, "generators", "../pictures")
+    )
 
 
 def _accuracy(result: Result, title: str) -> str:
@@ -138,6 +142,16 @@ def _variants(result: Result, title: str) -> str:
         f"({result.config['recipe']}, first {result.config['n_pictures']:,} training pictures, {settings}; "
         f"measured on the first 2,000 test pictures; {result.time})\n\n"
         + markdown_table(["", *variants], rows)
+    )
+
+
+def _prototypes(folder: Path, name: str, pictures: str) -> str:
+    """The prototypes that the variants of a study draw, if they were kept."""
+    if not (folder / f"{name}.npz").is_file():
+        return ""
+    return (
+        f"\nThe first test picture as it is and moved, and the prototypes of all classes for it:\n\n"
+        f"![Prototypes of all classes, variant by variant]({pictures}/results-{name}.png)\n"
     )
 
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from torchsite.experiments.arrays import load_arrays
-from torchsite.model.drawing import COLOURS, new_figure, png, show_heatmap, show_picture
+from torchsite.model.drawing import COLOURS, new_figure, png, prototype_pictures, show_heatmap, show_picture
 from torchsite.report.bam import draw_bam_sheets
 from torchsite.report.paper_curves import draw_consistency, draw_mask_k
 from torchsite.report.paper_names import PUBLIC, method_name, on_model, own_first
@@ -143,6 +143,19 @@ def _overlay(axes: Axes, image: Tensor, heatmap: Tensor, title: str = "") -> Non
     axes.set_title(title, fontsize=7, pad=2)
 
 
+def draw_prototypes(result: Result, arrays: Arrays) -> Figures:
+    """What each variant draws for one picture, as it is and moved: the prototypes of all classes."""
+    variants = [name for name in result.values if name in arrays]
+    poses = ("as it is", "moved")
+    figure, grid = new_figure(2 * len(variants), 1 + arrays[variants[0]].shape[1], 0.9)
+    for number, (variant, pose) in enumerate((v, p) for v in variants for p in range(2)):
+        show_picture(grid[number][0], arrays["pictures"][pose], f"{variant}, {poses[pose]}")
+        pictures = prototype_pictures(arrays[variant][pose])
+        for label, axes in enumerate(grid[number][1:]):
+            show_picture(axes, pictures[label], str(label) if number == 0 else "")
+    return {result.name: figure}
+
+
 OF_PICTURES: Mapping[str, Callable[[Result, Arrays], Figures]] = {
     "_explanations": draw_explanations,
     "_photographs": draw_explanations,
@@ -152,6 +165,9 @@ OF_PICTURES: Mapping[str, Callable[[Result, Arrays], Figures]] = {
     "bam": draw_bam_sheets,
     "bam_scratch": draw_bam_sheets,
     "food10": draw_explanations,
+    "targets": draw_prototypes,
+    "targets_fashion": draw_prototypes,
+    "generators": draw_prototypes,
 }
 OF_FIGURES: Mapping[str, Callable[[Result, Arrays], Figures]] = {
     "_consistency": lambda result, _: {result.name: draw_consistency(result)},

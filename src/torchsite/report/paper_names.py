@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-PUBLIC = ("mnist_", "cifar10_photographs")  # whose pictures the documentation may show
+# Whose pictures the documentation may show.
+PUBLIC = ("mnist_", "targets", "generators", "cifar10_photographs")
 
 NAMES: Mapping[str, str] = {
     "self_explanation": "SITE itself",

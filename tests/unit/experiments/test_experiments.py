@@ -1,10 +1,13 @@
 """Experiments run on a slice, resume, and write result files that the page can be drawn from."""
 
 import pytest
+from PIL import Image
 
+from torchsite.experiments.arrays import load_arrays
 from torchsite.experiments.registry import EXPERIMENTS
 from torchsite.experiments.variants import STUDIES
 from torchsite.report.pages import results_page
+from torchsite.report.paper import save_public_figures
 from torchsite.report.results import figure, headline
 from torchsite.results import Result
 from torchsite.training.recipes import load_recipe, override, shipped_recipes
@@ -21,6 +24,18 @@ def test_the_accuracy_experiment_writes_a_result_and_takes_it_up_again(tmp_path)
     assert "0.988 (0.981)" in page
     assert "self-consistency, floor" in page
     assert any("accuracy" in name for name in headline(Result.load(tmp_path / "accuracy_mnist.json")))
+
+
+def test_a_study_shows_the_prototypes_of_its_variants_side_by_side(tmp_path):
+    result = EXPERIMENTS["targets"].run(tmp_path, quick=True)
+    assert set(result.values) == {"mean", "nearest"}
+    arrays = load_arrays(tmp_path / "targets.npz")
+    assert arrays["mean"].shape == arrays["nearest"].shape == (2, 10, 1, 28, 28)
+    assert not arrays["mean"].equal(arrays["nearest"])
+    assert "pictures/results-targets.png" in results_page(tmp_path)
+    (figure,) = save_public_figures(result, tmp_path, tmp_path)
+    with Image.open(figure) as drawn:
+        assert drawn.width > 2 * drawn.height
 
 
 @pytest.mark.parametrize("name", STUDIES)
