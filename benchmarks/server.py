@@ -34,6 +34,8 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu"]
 SERVE = "from torchsite.cli import main; main()"
 
+N_SAMPLES = 5  # every model has as many
+
 
 @dataclass
 class Crowd:
@@ -150,7 +152,7 @@ def client(address: str, model: str, number: int, until: float, crowd: Crowd) ->
     while time.monotonic() < until:
         turn += 11
         pose = {"angle": turn % 360 - 180, "right": 0.2 * math.sin(turn), "down": 0.2 * math.cos(turn)}
-        body = json.dumps({"sample": turn % 8, **pose})
+        body = json.dumps({"sample": turn % N_SAMPLES, **pose})
         start = time.perf_counter()
         try:
             connection.request(
