@@ -88,7 +88,7 @@ def run(name: str, seconds: float, corpus: Path) -> dict[str, object]:
         "places reached": int(reached[-1]) if reached else 0,
         "largest memory, MB": int(memory[1]) if memory else None,
         "findings": len(broken),
-        "said": ended.stderr[-1500:] if broken else "",
+        "said": ended.stderr[-1500:].replace(str(corpus), "corpus") if broken else "",
     }
 
 
