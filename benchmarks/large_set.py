@@ -106,9 +106,8 @@ def watched(args: argparse.Namespace) -> None:
     )
     decoded, before = time.monotonic() - start, megabytes()
     shape = (3, args.size, args.size)
-    patches = torch.nn.Conv2d(
-        3, 4, args.size // 8, stride=args.size // 8
-    )  # a light model: memory is the matter
+    side = args.size // 8
+    patches = torch.nn.Conv2d(3, 4, side, stride=side)  # a light model: memory is the matter
     generator = {"widths": (8, 8, 16), "code": 16}
     model = SITE(
         patches, "lateral", CLASSES, image_shape=shape, classes=train.classes, generator_options=generator

@@ -100,7 +100,7 @@ def _mapped(path: Path) -> np.ndarray:
     """The bytes of a file, of which memory holds what was looked at; changes of them are never written.
 
     Training looks at pictures in random order. Where the file is larger than memory, what the system would
-    read ahead is thrown out before its turn comes, and a batch costs a hundred times what it needs.
+    read ahead is thrown out before its turn comes, and a batch costs many times what it needs.
     """
     with path.open("rb") as file:
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)

@@ -11,7 +11,7 @@ from torchsite.experiments import mnist_pointing
 from torchsite.report.bam import bam_section
 from torchsite.report.families import families_section, food_section
 from torchsite.report.paper_tables import paper_accuracy, paper_sections
-from torchsite.report.paper_text import markdown_table
+from torchsite.report.paper_text import chart, markdown_table
 from torchsite.report.results import HEADLINES, figure
 from torchsite.report.serving import web_section
 from torchsite.results import Result
@@ -97,7 +97,7 @@ def results_page(folder: Path) -> str:
         ("generators", "Forms of the generator"),
     ):
         if name in results:
-            sections.append(_variants(results[name], title) + _prototypes(folder, name, "pictures"))
+            sections.append(_variants(results[name], title) + _prototypes(results[name], folder))
     if "mnist_pointing" in results:
         sections.append(_pointing(results["mnist_pointing"]))
     sections += [write(results[name]) for name, write in APPENDIX.items() if name in results]
@@ -109,11 +109,9 @@ def generators_page(folder: Path) -> str | None:
     path = folder / "generators.json"
     if not path.is_file():
         return None
-    return (
-        GENERATORS_INTRODUCTION
-        + _variants(Result.load(path), "Measured on MNIST")
-        + _prototypes(folder, "generators", "../pictures")
-    )
+    result = Result.load(path)
+    table = _variants(result, "Measured on MNIST")
+    return GENERATORS_INTRODUCTION + table + _prototypes(result, folder, "../pictures")
 
 
 def _accuracy(result: Result, title: str) -> str:
@@ -145,14 +143,12 @@ def _variants(result: Result, title: str) -> str:
     )
 
 
-def _prototypes(folder: Path, name: str, pictures: str) -> str:
+def _prototypes(result: Result, folder: Path, pictures: str = "pictures") -> str:
     """The prototypes that the variants of a study draw, if they were kept."""
-    if not (folder / f"{name}.npz").is_file():
+    if not (folder / f"{result.name}.npz").is_file():
         return ""
-    return (
-        f"\nThe first test picture as it is and moved, and the prototypes of all classes for it:\n\n"
-        f"![Prototypes of all classes, variant by variant]({pictures}/results-{name}.png)\n"
-    )
+    said = "\nThe first test picture as it is and moved, and the prototypes of all classes for it:\n"
+    return said + chart(result, "Prototypes of all classes, variant by variant", pictures)
 
 
 def _pointing(result: Result) -> str:

@@ -145,14 +145,16 @@ def _overlay(axes: Axes, image: Tensor, heatmap: Tensor, title: str = "") -> Non
 
 def draw_prototypes(result: Result, arrays: Arrays) -> Figures:
     """What each variant draws for one picture, as it is and moved: the prototypes of all classes."""
-    variants = [name for name in result.values if name in arrays]
-    poses = ("as it is", "moved")
-    figure, grid = new_figure(2 * len(variants), 1 + arrays[variants[0]].shape[1], 0.9)
-    for number, (variant, pose) in enumerate((v, p) for v in variants for p in range(2)):
-        show_picture(grid[number][0], arrays["pictures"][pose], f"{variant}, {poses[pose]}")
-        pictures = prototype_pictures(arrays[variant][pose])
-        for label, axes in enumerate(grid[number][1:]):
-            show_picture(axes, pictures[label], str(label) if number == 0 else "")
+    lines = [
+        (f"{variant}, {pose}", arrays["pictures"][row], prototype_pictures(arrays[variant][row]))
+        for variant in result.values
+        for row, pose in enumerate(("as it is", "moved"))
+    ]
+    figure, grid = new_figure(len(lines), 1 + len(lines[0][2]), 0.9)
+    for (first, *others), (title, picture, prototypes) in zip(grid, lines, strict=True):
+        show_picture(first, picture, title)
+        for label, (axes, prototype) in enumerate(zip(others, prototypes, strict=True)):
+            show_picture(axes, prototype, str(label) if axes in grid[0] else "")
     return {result.name: figure}
 
 

@@ -27,9 +27,9 @@ def source(result: Result) -> str:
     return f"`torchsite reproduce {result.name}` → `results/{result.name}.json` ({result.time})"
 
 
-def chart(result: Result, title: str) -> str:
-    """A chart, which shows no pictures of the data."""
-    return f"\n![{title}](pictures/results-{result.name}.png)\n"
+def chart(result: Result, title: str, pictures: str = "pictures") -> str:
+    """The one figure of a result, in the folder of pictures as the page sees it."""
+    return f"\n![{title}]({pictures}/results-{result.name}.png)\n"
 
 
 def sheet(result: Result, ending: str, title: str) -> str:

@@ -83,7 +83,8 @@ For large sets choose `targets: mean`: the table of `nearest` grows with n² in 
 
 ## Where memory goes
 
-Parameters, gradients and two moments of AdamW: 16 bytes for each parameter, in each process. Activations:
+Parameters, gradients and two moments of AdamW: 16 bytes for each parameter, in each process (with
+FSDP, of its share). Activations:
 most of the rest; they shrink with `batch_size`, with `accumulate` (batch norm then sees the parts, so the
 result differs from that of the whole batch) and with `precision: bf16`. Pictures are never in memory as a
 whole: `Dataset.images` of a folder is a mapped file, and a batch copies its own rows. Two things copy:

@@ -4,8 +4,6 @@ For extractors whose training fits into no single device. Every part of the mode
 whole in a process only while it is at work there. What is written, to checkpoints and as weights, is whole.
 """
 
-from typing import Any
-
 import torch
 from lightning.pytorch.strategies import ModelParallelStrategy
 from torch import Tensor, nn
@@ -35,7 +33,7 @@ def shard(model: nn.Module, mesh: DeviceMesh) -> None:
     GlobalStatistics().apply(model)
     model.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]  # FSDP divides no other
     for part in model.children():
-        if any(True for _ in part.parameters()) and not isinstance(part, FSDPModule):
+        if next(part.parameters(), None) is not None and not isinstance(part, FSDPModule):
             fully_shard(part, mesh=mesh)
 
 
@@ -44,7 +42,7 @@ def whole(tensor: Tensor) -> Tensor:
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def whole_state(model: nn.Module) -> dict[str, Any]:
+def whole_state(model: nn.Module) -> dict[str, Tensor]:
     """The weights of a model, whole; if they are divided, every process must ask."""
     return {name: whole(tensor) for name, tensor in model.state_dict().items()}
 
