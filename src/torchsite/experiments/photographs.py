@@ -47,7 +47,8 @@ def photographs(model: SITE) -> Dataset:
     return Dataset(images, torch.tensor(labels), model.classes, "photographs")
 
 
-def _square(name: str, shape: tuple[int, int, int]) -> Pixels:
+def open_photograph(name: str) -> Image.Image:
+    """A photograph of scikit-image's, in colour."""
     try:
         folder = Path(str(import_module("skimage.data").__file__)).parent
     except ImportError as error:
@@ -55,7 +56,11 @@ def _square(name: str, shape: tuple[int, int, int]) -> Pixels:
             f"the photographs come with scikit-image, which is missing ({error}): pip install scikit-image"
         ) from error
     with Image.open(folder / name) as file:
-        pixels = np.array(file.convert("RGB"))
+        return file.convert("RGB")
+
+
+def _square(name: str, shape: tuple[int, int, int]) -> Pixels:
+    pixels = np.array(open_photograph(name))
     picture = torch.from_numpy(pixels).permute(2, 0, 1)[None].float()
     side = min(picture.shape[-2:])
     top, left = ((length - side) // 2 for length in picture.shape[-2:])

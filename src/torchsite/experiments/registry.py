@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from torchsite.experiments import (
     accuracy,
     bam,
+    bam_photograph,
     baselines_table,
     consistency,
     examples,
@@ -72,6 +73,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         "SITE and the black box on Fashion-MNIST", partial(accuracy.run, "fashion_mnist")
     ),
     "cifar10": Experiment("SITE and the black box on CIFAR-10", partial(accuracy.run, "cifar10")),
+    "cifar10_cnn": Experiment("the same with the paper's small CNN", partial(accuracy.run, "cifar10_cnn")),
     "baselines": Experiment(
         "classical models beside SITE on MNIST and CIFAR-10 (Table 2)", baselines_table.run
     ),
@@ -88,6 +90,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "bam_scratch": Experiment(
         "the same, learnt from nothing", partial(bam.run, changes=bam.SCRATCH, name="bam_scratch")
     ),
+    "bam_photograph": Experiment("its sheets for a cat's face on a pagoda", bam_photograph.run),
     "food10": Experiment("ten classes of Food-101, from nothing and from ImageNet", food.run),
     "families": Experiment("scale, shear, reflection, smooth distortions on MNIST", families.run),
 }

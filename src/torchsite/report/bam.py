@@ -63,6 +63,25 @@ def bam_section(result: Result) -> str:
     return "\n".join(parts)
 
 
+def bam_photograph_section(result: Result) -> str:
+    """The two sheets for a picture that may be shown."""
+    sheet = result.values["sheet"]
+    spoken = {by: sheet[by].replace("_", " ") for by in ("object", "scene")}
+    pictures = "\n".join(
+        f"![All methods on both models, {pose}](pictures/results-{result.name}-{pose}.png)\n"
+        for pose in POSES
+    )
+    return (
+        "### The comparison sheets\n\n"
+        f"{source(result)}\n\n"
+        f"A cat's face on a pagoda (photographs that come with scikit-image and scikit-learn), as it is and "
+        f"in a pose of its own for either model. SITE takes the object for {spoken['object']} and the scene "
+        f"for {spoken['scene']}; it knows no pagodas. SITE's maps are its own, the others are of the black "
+        f"box.\n\n"
+        f"{pictures}"
+    )
+
+
 def verdict_sentences(verdict: Mapping[str, Any]) -> list[str]:
     """Who is first, and how far SITE's own explanation is from it."""
     sentences = []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchsite.experiments import mnist_pointing
-from torchsite.report.bam import bam_section
+from torchsite.report.bam import bam_photograph_section, bam_section
 from torchsite.report.families import families_section, food_section
 from torchsite.report.paper_tables import paper_accuracy, paper_sections
 from torchsite.report.paper_text import chart, markdown_table
@@ -72,6 +72,7 @@ MEASURES: Mapping[str, tuple[str, ...]] = {
 
 APPENDIX: Mapping[str, Callable[[Result], str]] = {
     "bam": bam_section,
+    "bam_photograph": bam_photograph_section,
     "bam_scratch": bam_section,
     "food10": food_section,
     "families": families_section,
@@ -87,6 +88,7 @@ def results_page(folder: Path) -> str:
         ("accuracy_mnist", "MNIST"),
         ("accuracy_fashion_mnist", "Fashion-MNIST"),
         ("accuracy_cifar10", "CIFAR-10"),
+        ("accuracy_cifar10_cnn", "CIFAR-10 with the small CNN"),
     ):
         if name in results:
             sections.append(_accuracy(results[name], title))

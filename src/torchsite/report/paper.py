@@ -166,6 +166,7 @@ OF_PICTURES: Mapping[str, Callable[[Result, Arrays], Figures]] = {
     "_failures": draw_failures,
     "bam": draw_bam_sheets,
     "bam_scratch": draw_bam_sheets,
+    "bam_photograph": draw_bam_sheets,
     "food10": draw_explanations,
     "targets": draw_prototypes,
     "targets_fashion": draw_prototypes,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 # Whose pictures the documentation may show.
-PUBLIC = ("mnist_", "targets", "generators", "cifar10_photographs")
+PUBLIC = ("mnist_", "targets", "generators", "cifar10_photographs", "bam_photograph")
 
 NAMES: Mapping[str, str] = {
     "self_explanation": "SITE itself",

@@ -34,8 +34,7 @@ def paper_section(result: Result) -> str | None:
 def paper_accuracy(paper: Mapping[str, float], measure: str) -> str:
     """The paper's SITE (black box) for one measure of the accuracy table, or a dash."""
     if measure == "accuracy, untransformed" and "site" in paper:
-        cnn = f"; CNN {_both(paper, '_cnn')}" if "site_cnn" in paper else ""
-        return _both(paper, "") + cnn
+        return _both(paper, "")
     if measure == "accuracy, transformed" and "site_transformed" in paper:
         return _both(paper, "_transformed")
     if measure == "self-consistency, raw" and "site_self_consistency" in paper:

@@ -5,11 +5,12 @@ import torch
 
 from torchsite.data import BamDataset
 from torchsite.errors import DataError
-from torchsite.experiments import bam, families, food
+from torchsite.experiments import bam, bam_photograph, families, food
+from torchsite.experiments.arrays import load_arrays
 from torchsite.experiments.bam_data import join_objects, painted_halves, shuffled
 from torchsite.experiments.bam_measures import Models, measure_method
 from torchsite.experiments.registry import EXPERIMENTS
-from torchsite.model import SITE, BlackBox
+from torchsite.model import SITE, BlackBox, load
 from torchsite.report.bam import bam_section, verdict_sentences
 from torchsite.report.families import families_section, food_section
 from torchsite.report.pages import results_page
@@ -38,7 +39,7 @@ def painted():
 @pytest.fixture(scope="module")
 def bam_run(tmp_path_factory):
     """A run with two methods on a few pictures."""
-    folder = tmp_path_factory.mktemp("bam")
+    folder = tmp_path_factory.mktemp("appendix") / "bam-quick"
     patch = pytest.MonkeyPatch()
     patch.setattr(bam, "QUICK_METHODS", ("self_explanation", "gradient"))
     patch.setattr(bam, "N_PICTURES", {})
@@ -74,6 +75,25 @@ def test_bam_becomes_a_section_and_two_sheets(bam_run):
     assert "points at object" in page
     names = {path.name for path in save_paper_figures(Result.load(folder / "bam.json"), folder)}
     assert names == {"bam-untransformed.png", "bam-transformed.png"}
+
+
+def test_a_cat_on_a_pagoda_is_shown_by_the_models_beside(bam_run):
+    pytest.importorskip("skimage")
+    models, place = bam_run[0], bam_run[0].with_name("bam_photograph-quick")
+    trained = {path: path.stat().st_mtime_ns for path in models.rglob("*.safetensors")}
+    result = bam_photograph.run(place, quick=True)
+    assert trained == {path: path.stat().st_mtime_ns for path in models.rglob("*.safetensors")} != {}
+    arrays = load_arrays(place / "bam_photograph.npz")
+    assert 0.05 < float(arrays["region"].float().mean()) < 0.25, "the face takes a third to half of each side"
+    site = load(models / "site-scene" / "model")
+    logits = site(arrays["image"])
+    assert result.values["sheet"]["scene"] == site.classes[int(logits.argmax())]
+    torch.testing.assert_close(
+        arrays["scene.self_explanation"][0].sum(), logits.max(), atol=1e-3, rtol=1e-3, check_dtype=False
+    )
+    assert "A cat's face on a pagoda" in results_page(place)
+    drawn = {path.name for path in save_paper_figures(result, place)}
+    assert drawn == {"bam_photograph-untransformed.png", "bam_photograph-transformed.png"}
 
 
 def perfect(painted, by):
@@ -204,5 +224,5 @@ def test_settings_of_food_are_those_of_a_recipe(start):
 
 
 def test_all_can_be_reproduced_by_name():
-    assert {"bam", "bam_scratch", "food10", "families"} <= set(EXPERIMENTS)
+    assert {"bam", "bam_photograph", "bam_scratch", "food10", "families"} <= set(EXPERIMENTS)
     assert callable(bam_section)
