@@ -10,6 +10,7 @@ Cost:     a minute, once the models are there.
 """
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,7 @@ from torchsite.experiments import bam
 from torchsite.experiments.bam_measures import LABELLINGS, MODELS, Models
 from torchsite.experiments.bam_sheet import SHEET, keep_sheet
 from torchsite.experiments.photographs import open_photograph
-from torchsite.experiments.runs import finished
-from torchsite.model import load
+from torchsite.experiments.runs import finished, load_finished
 from torchsite.results import Result
 from torchsite.shapes import Size
 
@@ -40,7 +40,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     names = {kind: [f"{kind}-{by}" for by in LABELLINGS] for kind in MODELS}
     if not all(finished(place / name) for both in names.values() for name in both):
         bam.run(place, quick=quick, progress=progress)
-    models = {kind: Models(*(load(place / name / "model") for name in names[kind])) for kind in MODELS}
+    models = {kind: Models(*(load_finished(place / name) for name in names[kind])) for kind in MODELS}
     picture = photograph(models["site"])
     methods = [method for method in SHEET if not quick or method in bam.QUICK_METHODS]
     sheet = keep_sheet(models, picture, methods, folder / "bam_photograph.npz")
@@ -57,15 +57,13 @@ def photograph(models: Models) -> BamDataset:
     made = compose(scene, [[_face()]], ("cat",), per_pair=1, seed=PLACE, progress=False)
     image = to_float(made.images)
     with torch.no_grad():
-        seen = [model.eval()(image).argmax(1) for model in (models.objects, models.scenes)]
-    return BamDataset(
-        made.images,
-        *seen,
-        made.regions,
-        made.scene_rows,
-        made.scenes,
-        tuple(models.objects.classes),
-        tuple(models.scenes.classes),
+        objects, scenes = (model.eval()(image).argmax(1) for model in (models.objects, models.scenes))
+    return replace(
+        made,
+        object_labels=objects,
+        scene_labels=scenes,
+        object_classes=tuple(models.objects.classes),
+        scene_classes=tuple(models.scenes.classes),
     )
 
 

@@ -23,9 +23,7 @@ def trained(
 ) -> SITE | BlackBox:
     """The model that a recipe gives; a finished run in `folder` is loaded, an interrupted one goes on."""
     if finished(folder):
-        found = load(folder / "model")
-        assert isinstance(found, SITE | BlackBox)
-        return found
+        return load_finished(folder)
     chosen = override(recipe if isinstance(recipe, Recipe) else load_recipe(recipe), changes or {})
     train, test = data or (load_dataset(chosen.data, "train"), load_dataset(chosen.data, "test"))
     model = build_model(chosen.model, train, chosen.training)
@@ -37,3 +35,10 @@ def trained(
 def finished(folder: Path) -> bool:
     """Whether a run in this folder came to its end."""
     return (folder / "model" / "config.json").is_file() and (folder / "result.json").is_file()
+
+
+def load_finished(folder: Path) -> SITE | BlackBox:
+    """The model that a finished run left in its folder."""
+    found = load(folder / "model")
+    assert isinstance(found, SITE | BlackBox)
+    return found
