@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from torchsite.data import CATALOGUE
 from torchsite.experiments.arrays import load_arrays
 from torchsite.model.drawing import COLOURS, new_figure, png, prototype_pictures, show_heatmap, show_picture
 from torchsite.report.bam import draw_bam_sheets
@@ -150,11 +151,12 @@ def draw_prototypes(result: Result, arrays: Arrays) -> Figures:
         for variant in result.values
         for row, pose in enumerate(("as it is", "moved"))
     ]
-    figure, grid = new_figure(len(lines), 1 + len(lines[0][2]), 0.9)
+    classes = CATALOGUE[result.config["recipe"]].classes
+    figure, grid = new_figure(len(lines), 1 + len(classes), 0.9)
     for (first, *others), (title, picture, prototypes) in zip(grid, lines, strict=True):
         show_picture(first, picture, title)
-        for label, (axes, prototype) in enumerate(zip(others, prototypes, strict=True)):
-            show_picture(axes, prototype, str(label) if axes in grid[0] else "")
+        for name, axes, prototype in zip(classes, others, prototypes, strict=True):
+            show_picture(axes, prototype, name if axes in grid[0] else "")
     return {result.name: figure}
 
 
