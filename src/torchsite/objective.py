@@ -68,18 +68,31 @@ def reconstruction_loss(raw_prototypes: Prototypes, targets: Targets, *, slope: 
 
 
 def equivariance_loss(
-    first: Maps, second: Maps, first_to_second: Transform, *, centred: bool = False
+    first: Maps,
+    second: Maps,
+    first_to_second: Transform,
+    *,
+    centred: bool = False,
+    shown: Heatmaps | None = None,
 ) -> Scalar:
     """1 - cosine between the maps of one pose, carried over, and those of another (equation trans_eq).
 
     `first_to_second` is T₂ T₁⁻¹ for maps of T₁ x and T₂ x: what self-consistency measures, per class. With
     `centred` both maps first lose their mean within the mask: 1 - Pearson's correlation, for which maps that
     are alike only because they are flat, or positive everywhere, count nothing.
+
+    Cells that the carried map does not cover are left out. With `shown`, the share of each cell of the second
+    view that is seen, they are not: beyond the picture's edge and where it is hidden, the second map must be
+    zero.
     """
     mask = first_to_second.mask((first.shape[-2], first.shape[-1]))
     mask = mask.reshape(len(mask), *[1] * (first.ndim - 3), *mask.shape[1:]).to(first.dtype)
     covered = mask.flatten(-2)
-    carried, other = (maps.flatten(-2) * covered for maps in (first_to_second(first), second))
+    carried, other = first_to_second(first).flatten(-2) * covered, second.flatten(-2)
+    if shown is not None:
+        carried = carried * shown.reshape(len(shown), *[1] * (first.ndim - 3), -1)
+        covered = torch.ones_like(covered)
+    other = other * covered
     if centred:
         n = covered.sum(-1, keepdim=True).clamp_min(1)
         carried, other = (maps - maps.sum(-1, keepdim=True) / n * covered for maps in (carried, other))

@@ -25,6 +25,7 @@ class ModelConfig:
     generator_options: dict[str, Any] = field(default_factory=dict)
     activation: Literal["sigmoid", "tanh", "relu"] = "sigmoid"
     product_scale: float = 1.0
+    zero_sum: bool = False
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
     family: TransformFamily = field(default_factory=TransformFamily)

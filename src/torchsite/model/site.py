@@ -8,6 +8,10 @@ Features and prototypes are bounded: tanh in [-1, 1] gives evidence for and agai
 for. The factor `product_scale` = 1/√d (d features) keeps the logits of learned features of order one, as in
 attention; without it they start in the tens, and the network answers by shrinking both factors. For
 F1 = identity it is 1, the paper's form.
+
+A map that all classes share changes no probability, so training leaves it free, and a map of evidence may be
+negative all over for the class that wins. With `zero_sum` each prototype is taken relative to the mean of
+all: the evidence of the classes sums to zero in every cell, and what is positive speaks for the class.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,6 +72,7 @@ class SITE(Pretrained):
         classes: Sequence[str] | None = None,
         activation: str | None = None,
         product_scale: float | None = None,
+        zero_sum: bool = False,
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
         extractor_options: Mapping[str, Any] | None = None,
@@ -99,6 +104,7 @@ class SITE(Pretrained):
             generator_options=options,
             activation=activation,  # type: ignore[arg-type]  # checked above
             product_scale=product_scale if product_scale is not None else default_scale,
+            zero_sum=zero_sum,
             mean=front.mean,
             std=front.std,
             family=family or TransformFamily(),
@@ -118,6 +124,7 @@ class SITE(Pretrained):
             classes=config.classes,
             activation=config.activation,
             product_scale=config.product_scale,
+            zero_sum=config.zero_sum,
             mean=config.mean,
             std=config.std,
             extractor_options=config.extractor_options,
@@ -143,6 +150,8 @@ class SITE(Pretrained):
         features = self.features(images)
         raw = self.generator(features).to(features.dtype)
         prototypes = self.bound_prototypes(raw)
+        if self.config.zero_sum:
+            prototypes = prototypes - prototypes.mean(1, keepdim=True)
         evidence = (prototypes * features.unsqueeze(1)).sum(2) * self.config.product_scale
         return Forward(features, raw, prototypes, evidence)
 

@@ -30,6 +30,7 @@ class TrainingConfig:
     flip: bool = False
     equivariance_weight: float = 0.0
     equivariance: Literal["cosine", "centred", "calibrated"] = "cosine"
+    hidden: float | None = None
     mean_decay: float = 0.99
     ema_decay: float = 0.0
     precision: Literal["32", "bf16"] = "32"
@@ -76,6 +77,14 @@ class TrainingConfig:
             raise ConfigError(
                 "equivariance_weight: the direct term compares two views of each picture: "
                 "expected views = two_posed or upright_and_posed, got posed"
+            )
+        if self.hidden is not None and not 0 <= self.hidden < 1:
+            raise ConfigError(f"hidden: expected a share in [0, 1) or nothing, got {self.hidden}")
+        if self.hidden is not None and not (self.equivariance_weight and self.views == "upright_and_posed"):
+            raise ConfigError(
+                "hidden: the direct term compares what is hidden with the whole picture: expected "
+                "views = upright_and_posed and equivariance_weight > 0, "
+                f"got {self.views} and {self.equivariance_weight}"
             )
         if self.n_exemplars > self.n_nearest:
             raise ConfigError(

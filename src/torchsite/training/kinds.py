@@ -1,6 +1,7 @@
 """What is minimised: SITE's objective, and the black box's."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from torchsite.data import Dataset
@@ -15,10 +16,11 @@ from torchsite.objective import (
     transformation_loss,
 )
 from torchsite.randomness import Rng, make_rng
-from torchsite.shapes import Features, Images, Labels, Maps, Prototypes, Scalar
+from torchsite.shapes import Features, Images, Labels, Maps, Masks, Prototypes, Scalar, Size
 from torchsite.training.batch import Batch
 from torchsite.training.config import TrainingConfig
 from torchsite.training.exemplars import make_targets
+from torchsite.training.hiding import what_is_shown
 from torchsite.training.module import Losses, Training
 from torchsite.training.ranks import mean_with_gradients, n_ranks
 
@@ -36,7 +38,7 @@ class SiteTraining(Training):
     def losses(self, batch: Batch) -> Losses:
         """All parts of the objective, in every view of the pictures."""
         config, n, poses = self.recipe, len(batch), batch.poses
-        run = self.run(torch.cat([pose(batch.images) for pose in poses]))
+        run = self.run(batch.views())
         labels = batch.labels.repeat(len(poses))
         classification = classification_loss(run.logits, labels, config.label_smoothing)
         transformation = self._transformation_loss(run.raw_prototypes, batch)
@@ -54,6 +56,13 @@ class SiteTraining(Training):
             parts |= found
         return Losses({"loss": loss} | parts, run.features[:n].detach())
 
+    def shown(self, size: Size) -> Masks | None:
+        """All but a rectangle of each picture, if the recipe hides one."""
+        n, rng = self.recipe.batch_size, make_rng(self.recipe.seed, "hidden", self.steps_done, 0)
+        if self.recipe.hidden is None:
+            return None
+        return what_is_shown(n, size, self.recipe.hidden, rng)[self.share.rows(n)].to(self.device)
+
     def learn(self, batch: Batch, features: Features) -> None:
         """The targets remember the features of the step."""
         self.targets.learn(to_unit(features, self.model.bce_slope), batch.rows, batch.labels, batch.poses[0])
@@ -62,13 +71,21 @@ class SiteTraining(Training):
         """The direct term between the two views: one half for all classes, one for the picture's own.
 
         Its own map is the one that is looked at and measured, and the hardest to keep; as one of many in a
-        mean it would hardly count. The floor is that of all pictures of the step.
+        mean it would hardly count. The floor is that of all pictures of the step. With the recipe's `hidden`,
+        what the second view does not show must give no evidence there.
         """
         (first, second), (before, after) = evidence.chunk(2), batch.poses
         rows, motion = torch.arange(len(first)), after @ before.inverse()
         own = first[rows, batch.labels, None], second[rows, batch.labels, None]
         centred = self.recipe.equivariance == "centred"
-        halves = [equivariance_loss(*maps, motion, centred=centred) for maps in ((first, second), own)]
+        shown = (
+            None
+            if batch.shown is None
+            else F.adaptive_avg_pool2d(batch.shown.to(first), (first.shape[-2], first.shape[-1]))
+        )
+        halves = [
+            equivariance_loss(*maps, motion, centred=centred, shown=shown) for maps in ((first, second), own)
+        ]
         loss = (halves[0] + halves[1]) / 2
         if self.recipe.equivariance != "calibrated":
             return {"equivariance": loss}
@@ -98,7 +115,10 @@ class SiteTraining(Training):
 
 
 class BlackBoxTraining(Training):
-    """Cross-entropy under the same poses: the comparison with the same budget."""
+    """Cross-entropy under the same poses: the comparison with the same budget.
+
+    What `hidden` asks of SITE's evidence cannot be asked here: the black box sees its views whole.
+    """
 
     model: BlackBox
 
@@ -108,7 +128,7 @@ class BlackBoxTraining(Training):
 
     def losses(self, batch: Batch) -> Losses:
         """The classification loss of the views that SITE would see."""
-        logits = self.run(torch.cat([pose(batch.images) for pose in batch.poses]))
+        logits = self.run(batch.views())
         labels = batch.labels.repeat(len(batch.poses))
         loss = classification_loss(logits.float(), labels, self.recipe.label_smoothing)
         return Losses({"loss": loss, "accuracy": (logits.argmax(1) == labels).float().mean()})

@@ -16,7 +16,7 @@ from torchsite.data import Dataset, to_float
 from torchsite.errors import TrainingError
 from torchsite.model import SITE, BlackBox
 from torchsite.randomness import Rng, make_rng
-from torchsite.shapes import Features, Images, Labels, Scalar
+from torchsite.shapes import Features, Images, Labels, Masks, Scalar, Size
 from torchsite.training.batch import Batch
 from torchsite.training.config import TrainingConfig
 from torchsite.training.loader import Parts, RowLoader, Rows, Share
@@ -152,7 +152,13 @@ class Training(L.LightningModule, abc.ABC):
     def _batch(self, rows: Rows) -> Batch:
         images = to_float(self.data.images[rows.cpu()].to(self.device))
         labels = self.data.labels[rows.cpu()].to(self.device)
-        return Batch(rows, self._flipped(images), labels, self.share, self.views())
+        shown = self.shown((images.shape[-2], images.shape[-1]))
+        return Batch(rows, self._flipped(images), labels, self.share, self.views(), shown)
+
+    def shown(self, size: Size) -> Masks | None:
+        """What is seen of the last view of this process's pictures; None: all of it."""
+        del size
+        return None
 
     def _flipped(self, images: Images) -> Images:
         """A random half of the pictures mirrored, if the recipe asks for it."""

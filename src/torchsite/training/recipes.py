@@ -39,6 +39,7 @@ class ModelSettings:
     generator_options: dict[str, Any] = field(default_factory=dict)
     activation: Literal["sigmoid", "tanh"] | None = None
     product_scale: float | None = None
+    zero_sum: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ def build_model(settings: ModelSettings, data: Dataset, config: TrainingConfig) 
             generator_options=settings.generator_options,
             activation=settings.activation,
             product_scale=settings.product_scale,
+            zero_sum=settings.zero_sum,
             **options,
         )
 

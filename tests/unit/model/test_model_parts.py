@@ -1,5 +1,7 @@
 """The parts of a model: what is accepted, what is refused and with which words, and what they cost."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -267,3 +269,19 @@ def test_the_forward_pass_can_be_exported(generator):
     exported = torch.export.export(model, (images,), dynamic_shapes=({0: batch},)).module()
     more = pictures(5, (3, 16, 16))
     torch.testing.assert_close(exported(more), model(more), rtol=1e-4, atol=1e-4)
+
+
+# Evidence relative to all classes
+
+
+def test_with_zero_sum_the_evidence_sums_to_zero_and_probabilities_stay():
+    usual = tiny("pyramid", shape=(3, 16, 16), extractor_options={"depth": 2, "widths": (4, 4, 4)})
+    relative = SITE.from_config(replace(usual.config, zero_sum=True))
+    relative.load_state_dict(usual.state_dict())
+    images = pictures(4, (3, 16, 16))
+    before, after = usual.explain(images), relative.explain(images)
+    assert before.evidence.sum(1).abs().max() > 1e-4
+    torch.testing.assert_close(after.evidence.sum(1), torch.zeros_like(after.evidence[:, 0]))
+    torch.testing.assert_close(after.probabilities, before.probabilities)
+    torch.testing.assert_close(after.contributions.sum(2), after.evidence)
+    torch.testing.assert_close(after.why("0", "1"), before.why("0", "1"))
