@@ -59,7 +59,7 @@ class Answers(nn.Module):
         """In the order of `OUTPUTS`."""
         if isinstance(self.model, BlackBox):
             return (self.model(images),)
-        run = self.model.run(images)
+        run = self.model.answer(images)
         return run.logits, enlarge(run.evidence, (images.shape[-2], images.shape[-1]))
 
 

@@ -10,12 +10,13 @@ attention; without it they start in the tens, and the network answers by shrinki
 F1 = identity it is 1, the paper's form.
 
 A map that all classes share changes no probability, so training leaves it free, and a map of evidence may be
-negative all over for the class that wins. With `zero_sum` each prototype is taken relative to the mean of
-all: the evidence of the classes sums to zero in every cell, and what is positive speaks for the class.
+negative all over for the class that wins. With `zero_sum` the model answers with each prototype relative to
+the mean of all: the evidence of the classes sums to zero in every cell, and what is positive speaks for the
+class. The probabilities are the same, so training (`run`) does without.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
@@ -57,6 +58,11 @@ class Forward:
     def logits(self) -> Logits:
         """The sums of the evidence."""
         return self.evidence.sum((-2, -1))
+
+    def relative(self) -> "Forward":
+        """The same with prototypes and evidence relative to their means over all classes."""
+        prototypes, evidence = (x - x.mean(1, keepdim=True) for x in (self.prototypes, self.evidence))
+        return replace(self, prototypes=prototypes, evidence=evidence)
 
 
 class SITE(Pretrained):
@@ -150,20 +156,23 @@ class SITE(Pretrained):
         features = self.features(images)
         raw = self.generator(features).to(features.dtype)
         prototypes = self.bound_prototypes(raw)
-        if self.config.zero_sum:
-            prototypes = prototypes - prototypes.mean(1, keepdim=True)
         evidence = (prototypes * features.unsqueeze(1)).sum(2) * self.config.product_scale
         return Forward(features, raw, prototypes, evidence)
 
     def forward(self, images: Images) -> Logits:
         """Logits, as of any classifier."""
-        return self.run(images).logits
+        return self.answer(images).logits
+
+    def answer(self, images: Images) -> Forward:
+        """One pass as the model answers: relative to all classes, if it is made so."""
+        run = self.run(images)
+        return run.relative() if self.config.zero_sum else run
 
     @torch.no_grad()
     def explain(self, images: Images) -> Explanation:
         """Predict and keep the reasons; in evaluation mode, whatever mode the model is in."""
         with evaluating(self):
-            run = self.run(images)
+            run = self.answer(images)
         return Explanation(
             images, run.features, run.prototypes, run.evidence, self.config.product_scale, self.classes
         )

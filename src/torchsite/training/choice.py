@@ -89,6 +89,7 @@ def choose_settings(data: str, survey: Survey, *, minutes: float, pretrained: bo
     model = ModelSettings(
         feature_extractor=extractor.chosen,
         extractor_options=_options(extractor.chosen, size),
+        zero_sum=True,
         generator="spatial",
     )
     training = TrainingConfig(
@@ -100,6 +101,7 @@ def choose_settings(data: str, survey: Survey, *, minutes: float, pretrained: bo
         views="upright_and_posed",
         equivariance_weight=1.0,
         equivariance="calibrated",
+        hidden=0.0,
         collapse_patience=MOST_FROM_SCRATCH,
         n_validation=min(500, survey.n_test),
     )
