@@ -17,6 +17,7 @@ from torchsite.experiments import (
     failures,
     families,
     food,
+    many_classes,
     mask_k,
     method_sheet,
     mnist_pointing,
@@ -92,5 +93,6 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     ),
     "bam_photograph": Experiment("its sheets for a cat's face on a pagoda", bam_photograph.run),
     "food10": Experiment("ten classes of Food-101, from nothing and from ImageNet", food.run),
+    "many_classes": Experiment("101 classes: parameters, memory and speed", many_classes.run),
     "families": Experiment("scale, shear, reflection, smooth distortions on MNIST", families.run),
 }

@@ -58,3 +58,26 @@ def food_section(result: Result) -> str:
 def _row(kind: str, how: str, found: Mapping[str, Any]) -> list[str]:
     accuracy = figure(found, "accuracy", "transformed") or "–"
     return [kind, ORDER[how], accuracy, *(figure(found, "self_consistency", name) or "–" for name in SCORES)]
+
+
+def many_classes_section(result: Result) -> str:
+    """What ninety-one classes more cost."""
+    paper = result.config["paper"]
+    rows = [
+        [
+            f"{n_classes} classes",
+            *(f"{found[part] / 1e6:.2f} M" for part in ("extractor", "generator")),
+            f"{1000 * found['seconds a picture']:.0f} ms",
+            f"{1000 * found['processor seconds a picture']:.0f} ms",
+            f"{found['peak bytes'] / 1e9:.2f} GB",
+        ]
+        for n_classes, found in result.values.items()
+    ]
+    rows.append(["paper, 101 classes", *(f"{paper[part] / 1e6:.1f} M" for part in paper), "–", "–", "–"])
+    header = ["", "extractor", "generator", "training, a picture", "processor time", "peak of memory"]
+    return (
+        "## Scale in classes: the Food-101 recipe on painted pictures\n\n"
+        f"{source(result)}\n\n"
+        f"{result.config['n_steps']} training steps of {result.config['batch_size']} pictures of "
+        f"{result.config['size']} pixels, each in two views.\n\n" + markdown_table(header, rows)
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 from torchsite.experiments import mnist_pointing
 from torchsite.report.bam import bam_photograph_section, bam_section
-from torchsite.report.families import families_section, food_section
+from torchsite.report.families import families_section, food_section, many_classes_section
 from torchsite.report.paper_tables import paper_accuracy, paper_sections
 from torchsite.report.paper_text import chart, markdown_table
 from torchsite.report.results import HEADLINES, figure
@@ -75,6 +75,7 @@ APPENDIX: Mapping[str, Callable[[Result], str]] = {
     "bam_photograph": bam_photograph_section,
     "bam_scratch": bam_section,
     "food10": food_section,
+    "many_classes": many_classes_section,
     "families": families_section,
     "web": web_section,
 }

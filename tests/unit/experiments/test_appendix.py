@@ -3,20 +3,21 @@
 import pytest
 import torch
 
-from torchsite.data import BamDataset
+from torchsite.data import BamDataset, Dataset
 from torchsite.errors import DataError
-from torchsite.experiments import bam, bam_photograph, families, food
+from torchsite.experiments import bam, bam_photograph, families, food, many_classes
 from torchsite.experiments.arrays import load_arrays
 from torchsite.experiments.bam_data import join_objects, painted_halves, shuffled
 from torchsite.experiments.bam_measures import Models, measure_method
 from torchsite.experiments.registry import EXPERIMENTS
 from torchsite.model import SITE, BlackBox, load
+from torchsite.model.blocks import n_parameters
 from torchsite.report.bam import bam_section, verdict_sentences
 from torchsite.report.families import families_section, food_section
 from torchsite.report.pages import results_page
 from torchsite.report.paper import save_paper_figures
 from torchsite.results import Result
-from torchsite.training.recipes import load_recipe, override
+from torchsite.training.recipes import build_model, load_recipe, override
 from torchsite.transforms import TransformFamily
 
 TINY = {
@@ -213,6 +214,24 @@ def test_food_compares_starts_and_kinds(tmp_path):
     assert [path.name for path in save_paper_figures(result, tmp_path)] == ["food10.png"]
 
 
+def test_more_classes_cost_more_parameters_in_the_generator_alone(tmp_path):
+    result = many_classes.run(tmp_path, quick=True)
+    few, more = (result.values[str(n)] for n in many_classes.QUICK_CLASSES)
+    assert few["extractor"] == more["extractor"] > 0
+    assert few["generator"] < more["generator"]
+    assert all(found["seconds a picture"] > 0 and found["peak bytes"] > 1e8 for found in (few, more))
+    assert "## Scale in classes" in results_page(tmp_path)
+
+
+def test_a_hundred_and_one_classes_stay_within_the_papers_budget():
+    model = load_recipe(many_classes.RECIPE).model
+    names = [str(i) for i in range(101)]
+    data = Dataset(torch.zeros(2, 3, 128, 128, dtype=torch.uint8), torch.tensor([0, 1]), names, "painted")
+    site = build_model(model, data, load_recipe(many_classes.RECIPE).training)
+    assert n_parameters(site.feature_extractor) < 1.02 * many_classes.PAPER["extractor"]
+    assert n_parameters(site.generator) < many_classes.PAPER["generator"]
+
+
 @pytest.mark.parametrize("changes", [{}, bam.SCRATCH, bam.QUICK])
 def test_settings_of_bam_are_those_of_a_recipe(changes):
     assert override(load_recipe("bam"), changes).model.kind == "site"
@@ -224,5 +243,5 @@ def test_settings_of_food_are_those_of_a_recipe(start):
 
 
 def test_all_can_be_reproduced_by_name():
-    assert {"bam", "bam_photograph", "bam_scratch", "food10", "families"} <= set(EXPERIMENTS)
+    assert {"bam", "bam_photograph", "bam_scratch", "food10", "families", "many_classes"} <= set(EXPERIMENTS)
     assert callable(bam_section)
