@@ -22,6 +22,7 @@ scene, {minutes} minutes in all with every measure. Of each method, the map of t
 the model of that kind; methods that read a layer read the features of the extractor on either model; the
 number of pictures depends on the cost. MCS has a floor of 0; IDR and IIR are shown over what the same
 comparison gives between different pictures. Pointing is at τ = 0, with what any point gets in brackets.
+What was tried stands in [design/bam.md](design/bam.md).
 """
 
 
