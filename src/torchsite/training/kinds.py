@@ -58,9 +58,9 @@ class SiteTraining(Training):
 
     def shown(self, size: Size) -> Masks | None:
         """All but a rectangle of each picture, if the recipe hides one."""
-        n, rng = self.recipe.batch_size, make_rng(self.recipe.seed, "hidden", self.steps_done, 0)
         if self.recipe.hidden is None:
             return None
+        n, rng = self.recipe.batch_size, make_rng(self.recipe.seed, "hidden", self.steps_done, 0)
         return what_is_shown(n, size, self.recipe.hidden, rng)[self.share.rows(n)].to(self.device)
 
     def learn(self, batch: Batch, features: Features) -> None:
@@ -127,7 +127,7 @@ class BlackBoxTraining(Training):
         self.run = torch.compile(model.forward) if config.compile else model.forward
 
     def losses(self, batch: Batch) -> Losses:
-        """The classification loss of the views that SITE would see."""
+        """The classification loss in the poses that SITE would see."""
         logits = self.run(batch.views())
         labels = batch.labels.repeat(len(batch.poses))
         loss = classification_loss(logits.float(), labels, self.recipe.label_smoothing)

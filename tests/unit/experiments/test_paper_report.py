@@ -171,6 +171,12 @@ def test_the_papers_accuracies_stand_beside_their_measures(measure, expected):
     assert paper_accuracy({}, measure) == "–"
 
 
+def test_the_papers_small_network_stands_beside_ours():
+    from torchsite.experiments.accuracy import PAPER
+
+    assert paper_accuracy(PAPER["cifar10_cnn"], "accuracy, untransformed") == "0.840 (0.828)"
+
+
 def test_every_result_with_something_to_show_becomes_figures(tmp_path):
     maps = torch.randn(1, 3, 8, 8, generator=make_rng(1))
     three = {f"{name}_maps": torch.randn(1, 8, 8) for name in ("true", "predicted")}
