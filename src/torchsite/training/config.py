@@ -20,6 +20,7 @@ class TrainingConfig:
     weight_decay: float = 0.05
     schedule: Literal["one_cycle", "cosine"] = "one_cycle"
     warm_up: float = 0.2
+    cycles: int = 1
     label_smoothing: float = 0.0
     transformation_weight: float = 5.0
     targets: Literal["mean", "nearest", "sampled"] = "nearest"
@@ -46,6 +47,7 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         for name in (
             "epochs",
+            "cycles",
             "accumulate",
             "n_nearest",
             "n_exemplars",
@@ -53,6 +55,8 @@ class TrainingConfig:
             "collapse_patience",
         ):
             _at_least(name, getattr(self, name), 1)
+        if self.epochs % self.cycles:
+            raise ConfigError(f"cycles: expected a divisor of epochs = {self.epochs}, got {self.cycles}")
         _at_least("batch_size", self.batch_size, 2)  # batch norm has nothing to compare one picture with
         for name in (
             "transformation_weight",

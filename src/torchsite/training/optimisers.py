@@ -90,13 +90,18 @@ def _factor(parameter: Tensor) -> float:
 
 
 def schedule(config: TrainingConfig, n_steps: int) -> Callable[[int], float]:
-    """The learning rate of a step as a fraction of its peak: up in a line, then down to nothing."""
-    peak = max(1, round(config.warm_up * n_steps))
+    """The learning rate of a step as a fraction of its peak: up in a line, then down to nothing.
+
+    With several cycles it rises and falls as often, and after each the model is a finished one.
+    """
+    length = n_steps // config.cycles
+    peak = max(1, round(config.warm_up * length))
 
     def factor(step: int) -> float:
-        if step < peak:
-            return (step + 1) / peak
-        rest = (n_steps - step) / max(1, n_steps - peak)
+        done = step % length if step < n_steps else length
+        if done < peak:
+            return (done + 1) / peak
+        rest = (length - done) / max(1, length - peak)
         return rest if config.schedule == "one_cycle" else (1 - math.cos(math.pi * rest)) / 2
 
     return factor

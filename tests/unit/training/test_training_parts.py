@@ -119,6 +119,16 @@ def test_the_rate_rises_to_its_peak_and_falls_to_almost_nothing(kind, warm_up, n
         )
 
 
+@few
+@given(st.sampled_from(["one_cycle", "cosine"]), st.floats(0, 0.9), st.integers(2, 40), st.integers(1, 4))
+def test_every_cycle_repeats_the_first(kind, warm_up, length, cycles):
+    once = make_config(schedule=kind, warm_up=warm_up)
+    often = make_config(schedule=kind, warm_up=warm_up, epochs=cycles, cycles=cycles)
+    one = [schedule(once, length)(step) for step in range(length)]
+    assert [schedule(often, cycles * length)(step) for step in range(cycles * length)] == one * cycles
+    assert schedule(often, cycles * length)(cycles * length) == pytest.approx(0, abs=1e-12)
+
+
 def test_the_cosine_is_half_way_in_the_middle():
     half = schedule(make_config(schedule="cosine", warm_up=0.0), 101)(51)
     assert half == pytest.approx((1 - math.cos(math.pi / 2)) / 2, abs=1e-9)
@@ -351,6 +361,8 @@ def test_the_configuration_chooses_the_source_of_targets(extractor, targets, kin
     [
         ({"epochs": 0}, "epochs: expected at least 1"),
         ({"batch_size": 1}, "batch_size: expected at least 2"),
+        ({"epochs": 5, "cycles": 2}, "cycles: expected a divisor of epochs = 5, got 2"),
+        ({"cycles": 0}, "cycles: expected at least 1, got 0"),
         ({"warm_up": 1.0}, r"warm_up: expected a number in \[0, 1\)"),
         ({"ema_decay": 1.0}, "ema_decay"),
         ({"mean_decay": -0.1}, "mean_decay"),
