@@ -93,9 +93,7 @@ def run(
     """Train four models (or take them from `folder`), measure every method on both kinds, keep two sheets."""
     started = time.monotonic()
     settings = dict(changes or {}) | (dict(QUICK) if quick else {})
-    size = int(settings.get("size") or load_recipe(RECIPE).size or 96)
-    halves = painted_halves(size) if quick else real_halves(size, progress=progress)
-    models = {kind: train_both(kind, halves, folder, settings, progress) for kind in MODELS}
+    halves, models = train_all(folder, settings, quick=quick, progress=progress)
     accuracy = {
         f"{kind}, {by}": _accuracy(getattr(models[kind], f"{by}s"), halves, by, folder / "steps", kind)
         for kind in MODELS
@@ -125,6 +123,15 @@ def run(
     result = Result(name, values, config, 0, _seconds(values, time.monotonic() - started))
     result.save(folder / f"{name}.json")
     return result
+
+
+def train_all(
+    folder: Path, settings: Mapping[str, Any], *, quick: bool, progress: bool
+) -> tuple[BamHalves, dict[str, Models]]:
+    """The pictures, and four models trained on them or taken from `folder`."""
+    size = int(settings.get("size") or load_recipe(RECIPE).size or 96)
+    halves = painted_halves(size) if quick else real_halves(size, progress=progress)
+    return halves, {kind: train_both(kind, halves, folder, settings, progress) for kind in MODELS}
 
 
 def train_both(

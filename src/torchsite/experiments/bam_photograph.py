@@ -37,10 +37,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Explain one picture with the models of the BAM experiment beside; train them if they are not there."""
     started = time.monotonic()
     place = folder.with_name("bam-quick" if quick else "bam")
-    names = {kind: [f"{kind}-{by}" for by in LABELLINGS] for kind in MODELS}
-    if not all(finished(place / name) for both in names.values() for name in both):
-        bam.run(place, quick=quick, progress=progress)
-    models = {kind: Models(*(load_finished(place / name) for name in names[kind])) for kind in MODELS}
+    models = _models(place, quick=quick, progress=progress)
     picture = photograph(models["site"])
     methods = [method for method in SHEET if not quick or method in bam.QUICK_METHODS]
     sheet = keep_sheet(models, picture, methods, folder / "bam_photograph.npz")
@@ -48,6 +45,14 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     result = Result("bam_photograph", {"sheet": sheet}, config, 0, time.monotonic() - started)
     result.save(folder / "bam_photograph.json")
     return result
+
+
+def _models(place: Path, *, quick: bool, progress: bool) -> dict[str, Models]:
+    """The four models of the BAM experiment; its pictures are composed only if one has to be trained."""
+    folders = {kind: [place / f"{kind}-{by}" for by in LABELLINGS] for kind in MODELS}
+    if all(finished(folder) for both in folders.values() for folder in both):
+        return {kind: Models(*map(load_finished, both)) for kind, both in folders.items()}
+    return bam.train_all(place, bam.QUICK if quick else {}, quick=quick, progress=progress)[1]
 
 
 def photograph(models: Models) -> BamDataset:

@@ -97,6 +97,13 @@ def test_a_cat_on_a_pagoda_is_shown_by_the_models_beside(bam_run):
     assert drawn == {"bam_photograph-untransformed.png", "bam_photograph-transformed.png"}
 
 
+def test_without_models_beside_they_are_trained_and_nothing_is_measured(bam_run, tmp_path):
+    pytest.importorskip("skimage")
+    bam_photograph.run(tmp_path / "bam_photograph-quick", quick=True)
+    made = {path.name for path in (tmp_path / "bam-quick").iterdir()}
+    assert made == {f"{kind}-{by}" for kind in bam.MODELS for by in bam.LABELLINGS}
+
+
 def perfect(painted, by):
     """A network that knows the answer of these pictures, whatever they show."""
 
