@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from torchsite.report.paper_names import method_name, on_model, own_first
+from torchsite.report.paper_names import OWN, method_name, on_model, own_first
 from torchsite.results import Result
 
 Lines = Sequence[Mapping[str, Any]]
@@ -41,11 +41,12 @@ def _curves(axes: Axes, lines: Lines, measure: str) -> None:
     ordered = sorted(lines, key=lambda line: -line[measure]["area"]["value"])
     colours = cycle(colormaps["tab20"].colors)  # type: ignore[attr-defined]  # a list of colours
     for line in ordered:
-        own = line["method"] == "self_explanation"
+        own, other = line["method"] == OWN[0], line["method"] in OWN[1:]
         heights = [point["value"] for point in line[measure]["curve"]]
         label = f"{method_name(line['method'])}  {line[measure]['area']['value']:.3f}"
-        colour = "black" if own else next(colours)
-        axes.plot(line["fractions"], heights, color=colour, lw=2.4 if own else 1.1, label=label)
+        colour = "black" if own or other else next(colours)
+        style = ":" if other else "-"
+        axes.plot(line["fractions"], heights, style, color=colour, lw=2.4 if own else 1.1, label=label)
     most = max(lines, key=lambda line: line["n_images"])
     at_random = [point["value"] for point in most[measure]["random_curve"]]
     area = most[measure]["random_area"]["value"]

@@ -8,6 +8,8 @@ PUBLIC = ("mnist_", "targets", "generators", "cifar10_photographs", "bam_photogr
 
 NAMES: Mapping[str, str] = {
     "self_explanation": "SITE itself",
+    "relative_explanation": "SITE, relative maps",
+    "plain_explanation": "SITE, plain maps",
     "grad_cam": "Grad-CAM",
     "score_cam": "Score-CAM",
     "guided_backprop": "guided BP",
@@ -22,6 +24,9 @@ NAMES: Mapping[str, str] = {
 }
 
 
+OWN = ("self_explanation", "relative_explanation", "plain_explanation")
+
+
 def method_name(method: str) -> str:
     """A method's name as people write it."""
     return NAMES.get(method, method.replace("_", " "))
@@ -33,5 +38,5 @@ def on_model(kind: str) -> str:
 
 
 def own_first(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The lines of a table in their order, the model's own explanation before all others."""
-    return sorted(lines, key=lambda line: line["method"] != "self_explanation")
+    """The lines of a table in their order, the model's own explanations before all others."""
+    return sorted(lines, key=lambda line: OWN.index(line["method"]) if line["method"] in OWN else len(OWN))

@@ -85,11 +85,21 @@ def mask_k_section(result: Result) -> str:
         head(result, "mask-k, all methods (Figure 5)")
         + "The least important pixels are blanked, then the picture is moved and classified; areas are mean "
         "heights of the curves over the share of pixels blanked, beside the gain over a random ranking of "
-        "the same pictures.\n\n"
+        f"the same pictures. {_largest(table)}\n\n"
         + markdown_table(header, rows)
         + notes_on(result.values["table"])
         + chart(result, "Accuracy and log-odds against the share of pixels blanked, all methods")
     )
+
+
+def _largest(table: Sequence[Mapping[str, Any]]) -> str:
+    """Whose curves are highest; areas of methods that saw fewer pictures are of those pictures."""
+    best = {
+        name: max(table, key=lambda line: line[measure]["area"]["value"])
+        for measure, name in (("accuracy", "accuracy"), ("log_odds", "log-odds"))
+    }
+    said = (f"{name}: {method_name(line['method'])} {on_model(line['model'])}" for name, line in best.items())
+    return f"The largest areas: {', '.join(said)}."
 
 
 def baselines_section(result: Result) -> str:

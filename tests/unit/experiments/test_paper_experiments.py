@@ -22,7 +22,7 @@ from torchsite.experiments import (
     photographs,
 )
 from torchsite.experiments.arrays import load_arrays, save_arrays
-from torchsite.experiments.methods import last_encoder_block, options_of
+from torchsite.experiments.methods import last_encoder_block, options_of, other_maps
 from torchsite.experiments.registry import EXPERIMENTS
 from torchsite.experiments.steps import step
 from torchsite.metrics.self_consistency import SelfConsistency
@@ -71,13 +71,31 @@ def test_table_1_has_a_line_for_every_method_and_goes_on_where_it_stopped(folder
     place = folder / "cifar10_consistency-quick"
     result = consistency.run("cifar10", place, methods=METHODS, quick=True)
     lines = [(line["model"], line["method"]) for line in result.values["table"]]
-    assert lines == [("site", m) for m in METHODS] + [("black_box", m) for m in METHODS[1:]]
+    own = [METHODS[0], "relative_explanation"]
+    assert lines == [("site", m) for m in [*own, *METHODS[1:]]] + [("black_box", m) for m in METHODS[1:]]
+    plain, relative = (line["self_consistency"]["raw"]["value"] for line in result.values["table"][:2])
+    assert plain != relative
     assert all(set(line["self_consistency"]) == set(consistency.FIGURES) for line in result.values["table"])
     assert result.values["paper"]["grad_cam"] == [0.8817, 0.8416]
     assert set(result.values["first"]) == {"raw", "calibrated", "centred"}
     monkeypatch.setattr(SelfConsistency, "_update", lambda *_: pytest.fail("measured twice"))
     again = consistency.run("cifar10", place, methods=METHODS, quick=True)
     assert again.values["table"] == result.values["table"]
+
+
+@pytest.mark.parametrize(("zero_sum", "name"), [(False, "relative"), (True, "plain")])
+def test_the_other_maps_are_of_the_same_weights_and_probabilities(zero_sum, name):
+    torch.manual_seed(0)
+    model = SITE("identity", "lateral", 3, image_shape=(1, 8, 8), zero_sum=zero_sum).eval()
+    called, other = other_maps(model)
+    images = torch.rand(2, 1, 8, 8)
+    mine, theirs = model.explain(images), other.explain(images)
+    relative = mine if zero_sum else theirs
+    assert called == f"{name}_explanation"
+    assert model.config.zero_sum is zero_sum, "the model itself stays as it is"
+    torch.testing.assert_close(mine.probabilities, theirs.probabilities)
+    torch.testing.assert_close(relative.evidence.sum(1), torch.zeros(2, 8, 8))
+    assert not torch.allclose(mine.evidence, theirs.evidence)
 
 
 def test_the_first_is_the_largest_of_all_lines():

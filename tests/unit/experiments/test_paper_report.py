@@ -55,7 +55,7 @@ def mask_k(recipe="mnist"):
     table = [
         line(kind, method, fractions=fractions, accuracy=curve(height), log_odds=curve(height))
         for kind in ("site", "black_box")
-        for method, height in (("gradient", 0.71), ("random", 0.6))
+        for method, height in (("gradient", 0.71), ("random", 0.6), ("relative_explanation", 0.5))
     ]
     return Result(f"{recipe}_mask_k", {"table": table}, {"recipe": recipe}, 0, 1.0)
 
@@ -123,6 +123,8 @@ def test_table_2_has_a_row_for_each_model_and_a_table_for_each_data_set():
 def test_mask_k_and_failures_are_written_out():
     text = paper_section(mask_k())
     assert re.search(r"\| gradient \| on SITE \| 0\.7100 .* \| 0\.6100 ", text)
+    assert text.index("| SITE, relative maps | on SITE") < text.index("| gradient | on SITE")
+    assert "The largest areas: accuracy: gradient on SITE, log-odds: gradient on SITE." in text
     text = paper_section(failures())
     assert "12 of 1,000" in text
     assert "| 7 | 3 | 8 | 0.900 | -2.50 |" in text
