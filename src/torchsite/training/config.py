@@ -32,6 +32,7 @@ class TrainingConfig:
     equivariance_weight: float = 0.0
     equivariance: Literal["cosine", "centred", "calibrated"] = "cosine"
     hidden: float | None = None
+    relative_from: float | None = None
     mean_decay: float = 0.99
     ema_decay: float = 0.0
     precision: Literal["32", "bf16"] = "32"
@@ -89,6 +90,12 @@ class TrainingConfig:
                 "hidden: the direct term compares what is hidden with the whole picture: expected "
                 "views = upright_and_posed and equivariance_weight > 0, "
                 f"got {self.views} and {self.equivariance_weight}"
+            )
+        if self.relative_from is not None and not (0 <= self.relative_from < 1 and self.equivariance_weight):
+            raise ConfigError(
+                "relative_from: expected the share of the training, in [0, 1), after which the direct term "
+                f"compares relative maps, and equivariance_weight > 0, "
+                f"got {self.relative_from} and {self.equivariance_weight}"
             )
         if self.n_exemplars > self.n_nearest:
             raise ConfigError(

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from torchsite.data import Dataset
+from torchsite.errors import ConfigError
 from torchsite.metrics import self_consistency
 from torchsite.model import SITE, BlackBox
 from torchsite.objective import (
@@ -32,6 +33,8 @@ class SiteTraining(Training):
 
     def __init__(self, model: SITE, data: Dataset, validation: Dataset, config: TrainingConfig) -> None:
         super().__init__(model, data, validation, config)
+        if config.relative_from is not None and not model.config.zero_sum:
+            raise ConfigError("relative_from: expected a model that shows relative maps: set zero_sum")
         self.targets = make_targets(model, data, config)
         self.run = torch.compile(model.run) if config.compile else model.run
 
@@ -51,10 +54,20 @@ class SiteTraining(Training):
             "|z|": run.features.detach().abs().mean(),
         }
         if config.equivariance_weight:
-            found = self._equivariance(run.evidence, batch)
+            found = self._equivariance((run.relative() if self._relative() else run).evidence, batch)
             loss = loss + config.equivariance_weight * found["equivariance"]
             parts |= found
         return Losses({"loss": loss} | parts, run.features[:n].detach())
+
+    def _relative(self) -> bool:
+        """Whether the direct term is for maps relative to all classes by now.
+
+        Those that a `zero_sum` model shows: alike in that most of them is positive, so their floor is high,
+        and a term divided by its distance from one would drown the classification of a model that has not
+        learnt it yet.
+        """
+        begins = self.recipe.relative_from
+        return begins is not None and self.steps_done >= begins * self.n_steps
 
     def shown(self, size: Size) -> Masks | None:
         """All but a rectangle of each picture, if the recipe hides one."""

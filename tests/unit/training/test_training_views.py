@@ -1,5 +1,6 @@
 """In which poses each picture stands in a batch."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from training_makers import digits, make_black_box, make_config, make_site
 
 from torchsite.errors import ConfigError
+from torchsite.model import SITE, BlackBox
 from torchsite.objective import equivariance_loss, transformation_loss
 from torchsite.randomness import make_rng
 from torchsite.training.kinds import BlackBoxTraining, SiteTraining
@@ -14,9 +16,11 @@ from torchsite.training.module import Training
 from torchsite.transforms import AffineTransform, angles
 
 
-def make_training(kind: type[Training] = SiteTraining, **changes: object) -> Training:
+def make_training(
+    kind: type[Training] = SiteTraining, model: SITE | BlackBox | None = None, **changes: object
+) -> Training:
     data = digits(40)
-    model = make_site() if kind is SiteTraining else make_black_box()
+    model = model or (make_site() if kind is SiteTraining else make_black_box())
     training = kind(model, data, data, make_config(batch_size=8, **changes))
     training._trainer = SimpleNamespace(optimizers=[None], global_step=0, world_size=1, global_rank=0)
     return training
@@ -84,6 +88,35 @@ def test_the_calibrated_term_is_the_cosine_over_what_is_above_the_floor():
         parts[kind] = training.losses(batch_of(training)).parts
     plain, floor = parts["cosine"]["equivariance"], parts["calibrated"]["floor"]
     torch.testing.assert_close(parts["calibrated"]["equivariance"], plain / (1 - floor))
+
+
+RELATIVE = {"views": "upright_and_posed", "equivariance_weight": 1.0, "relative_from": 0.5}
+
+
+def test_from_a_point_on_the_direct_term_is_for_relative_maps():
+    usual = make_site()
+    model = SITE.from_config(replace(usual.config, zero_sum=True)).eval()
+    training = make_training(model=model, epochs=2, **RELATIVE)
+    batch = batch_of(training)
+    plain, relative = (
+        training._equivariance(run.evidence, batch)["equivariance"]
+        for run in (model.run(batch.views()), model.answer(batch.views()))
+    )
+    assert not torch.allclose(plain, relative)
+    for steps, expected in ((0, plain), (4, plain), (5, relative), (9, relative)):
+        training._trainer.global_step = steps
+        torch.testing.assert_close(training.losses(batch).parts["equivariance"], expected)
+
+
+@pytest.mark.parametrize("changes", [{"relative_from": 1.0}, {"equivariance_weight": 0.0}])
+def test_relative_maps_are_asked_for_only_where_they_are_compared(changes):
+    with pytest.raises(ConfigError, match="relative_from: expected the share"):
+        make_config(**RELATIVE | changes)
+
+
+def test_only_a_model_that_shows_relative_maps_trains_them():
+    with pytest.raises(ConfigError, match="relative_from: expected a model that shows relative maps"):
+        make_training(**RELATIVE)
 
 
 @pytest.mark.parametrize("views", ["posed", "upright_and_posed", "two_posed"])
