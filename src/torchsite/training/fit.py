@@ -77,6 +77,7 @@ def fit(
     if validation is None:
         data, validation = hold_out(data, config.seed)
     _check_classes(data)
+    model.train()  # a loaded model comes ready to answer, and Lightning would leave it so
     rejoin()
     checkpoint = _begin(folder, resume, describe_run(model, data, config))
     care = Checkpoints(folder, config.checkpoint_seconds)

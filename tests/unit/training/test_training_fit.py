@@ -40,6 +40,16 @@ def run(folder, model=None, data=None, **changes):
 # One seed, one result
 
 
+def test_a_model_that_was_answering_learns_as_one_that_was_not(tmp_path):
+    asleep = make_site("pyramid").eval()
+    first, second = (
+        run(tmp_path / name, model, epochs=1, targets="mean").model.state_dict()
+        for name, model in (("new", make_site("pyramid")), ("loaded", asleep))
+    )
+    for name, tensor in first.items():
+        assert torch.equal(tensor, second[name]), name
+
+
 @pytest.mark.parametrize(
     ("extractor", "changes"),
     [
