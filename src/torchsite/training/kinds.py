@@ -54,17 +54,18 @@ class SiteTraining(Training):
             "|z|": run.features.detach().abs().mean(),
         }
         if config.equivariance_weight:
-            found = self._equivariance((run.relative() if self._relative() else run).evidence, batch)
+            relative = self._relative()
+            evidence = (run.relative() if relative else run).evidence
+            found = self._equivariance(evidence, batch, "cosine" if relative else config.equivariance)
             loss = loss + config.equivariance_weight * found["equivariance"]
             parts |= found
         return Losses({"loss": loss} | parts, run.features[:n].detach())
 
     def _relative(self) -> bool:
-        """Whether the direct term is for maps relative to all classes by now.
+        """Whether the direct term is by now the cosine of maps relative to all classes.
 
-        Those that a `zero_sum` model shows: alike in that most of them is positive, so their floor is high,
-        and a term divided by its distance from one would drown the classification of a model that has not
-        learnt it yet.
+        These are what a `zero_sum` model shows. Much of them is positive wherever the picture speaks for its
+        class, and so they are alike: to ask for a low floor would ask them not to be true.
         """
         begins = self.recipe.relative_from
         return begins is not None and self.steps_done >= begins * self.n_steps
@@ -80,7 +81,7 @@ class SiteTraining(Training):
         """The targets remember the features of the step."""
         self.targets.learn(to_unit(features, self.model.bce_slope), batch.rows, batch.labels, batch.poses[0])
 
-    def _equivariance(self, evidence: Maps, batch: Batch) -> dict[str, Tensor]:
+    def _equivariance(self, evidence: Maps, batch: Batch, form: str) -> dict[str, Tensor]:
         """The direct term between the two views: one half for all classes, one for the picture's own.
 
         Its own map is the one that is looked at and measured, and the hardest to keep; as one of many in a
@@ -90,7 +91,7 @@ class SiteTraining(Training):
         (first, second), (before, after) = evidence.chunk(2), batch.poses
         rows, motion = torch.arange(len(first)), after @ before.inverse()
         own = first[rows, batch.labels, None], second[rows, batch.labels, None]
-        centred = self.recipe.equivariance == "centred"
+        centred = form == "centred"
         shown = (
             None
             if batch.shown is None
@@ -103,7 +104,8 @@ class SiteTraining(Training):
         if self.recipe.equivariance != "calibrated":
             return {"equivariance": loss}
         floor = mismatched_similarity(own[0][:, 0], n_parts=n_ranks(), mean_of_parts=mean_with_gradients)
-        return {"equivariance": calibrated(mean_with_gradients(loss), floor), "floor": floor}
+        term = calibrated(mean_with_gradients(loss), floor) if form == "calibrated" else loss
+        return {"equivariance": term, "floor": floor}
 
     def _transformation_loss(self, raw: Prototypes, batch: Batch) -> Scalar:
         """The mean over the views: a prototype judged in one pose alone need show nothing in the others."""

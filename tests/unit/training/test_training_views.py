@@ -90,17 +90,25 @@ def test_the_calibrated_term_is_the_cosine_over_what_is_above_the_floor():
     torch.testing.assert_close(parts["calibrated"]["equivariance"], plain / (1 - floor))
 
 
-RELATIVE = {"views": "upright_and_posed", "equivariance_weight": 1.0, "relative_from": 0.5}
+RELATIVE = {
+    "views": "upright_and_posed",
+    "equivariance": "calibrated",
+    "equivariance_weight": 1.0,
+    "relative_from": 0.5,
+}
 
 
-def test_from_a_point_on_the_direct_term_is_for_relative_maps():
+def test_from_a_point_on_the_direct_term_is_the_cosine_of_relative_maps():
     usual = make_site()
     model = SITE.from_config(replace(usual.config, zero_sum=True)).eval()
     training = make_training(model=model, epochs=2, **RELATIVE)
     batch = batch_of(training)
     plain, relative = (
-        training._equivariance(run.evidence, batch)["equivariance"]
-        for run in (model.run(batch.views()), model.answer(batch.views()))
+        training._equivariance(run.evidence, batch, form)["equivariance"]
+        for run, form in (
+            (model.run(batch.views()), "calibrated"),
+            (model.answer(batch.views()), "cosine"),
+        )
     )
     assert not torch.allclose(plain, relative)
     for steps, expected in ((0, plain), (4, plain), (5, relative), (9, relative)):
