@@ -10,7 +10,7 @@ from torchsite.training import fit
 from torchsite.training.recipes import Recipe, build_model, load_recipe, override
 
 # What makes any MNIST recipe a matter of seconds.
-QUICK: Mapping[str, Any] = {"data": "mnist_sample", "epochs": 1, "batch_size": 500}
+QUICK: Mapping[str, Any] = {"data": "mnist_sample", "epochs": 1, "cycles": 1, "batch_size": 500}
 
 
 def trained(
