@@ -23,16 +23,19 @@ def draw_mask_k(result: Result, arrays: Mapping[str, Tensor]) -> Figure:
     """Accuracy and log-odds against the share of pixels blanked, for all methods and both models."""
     table = [line for line in result.values["table"] if "reason" not in line]
     kinds = list(dict.fromkeys(line["model"] for line in table))
-    figure = Figure(figsize=(11.5, 3.9 * len(kinds)), layout="constrained")
-    grid = figure.subplots(len(kinds), 3, squeeze=False, width_ratios=(3, 3, 1))
+    widths = (3, 3, 1) if arrays else (3, 3)
+    figure = Figure(figsize=(1.65 * sum(widths), 3.9 * len(kinds)), layout="constrained")
+    grid = figure.subplots(len(kinds), len(widths), squeeze=False, width_ratios=widths)
     for row, kind in zip(grid, kinds, strict=True):
         lines = [line for line in table if line["model"] == kind]
         for axes, (measure, label) in zip(row, PANELS.items(), strict=False):
             _curves(axes, lines, measure)
             axes.set_ylabel(label)
             axes.set_title(on_model(kind), fontsize=9)
-        row[2].set_axis_off()
-    _masked_pictures(grid[0][2], arrays)
+        for axes in row[len(PANELS) :]:
+            axes.set_axis_off()
+    if arrays:
+        _masked_pictures(grid[0][-1], arrays)
     return figure
 
 
@@ -58,8 +61,6 @@ def _curves(axes: Axes, lines: Lines, measure: str) -> None:
 
 def _masked_pictures(axes: Axes, arrays: Mapping[str, Tensor]) -> None:
     """Few, some and most pixels blanked: the picture to the left, the same moved to the right."""
-    if not arrays:
-        return
     pairs = zip(arrays["masked"], arrays["moved"], strict=True)
     rows = [np.concatenate([np.asarray(part) for part in pair], axis=2) for pair in pairs]
     sheet = np.concatenate(rows, axis=1)
