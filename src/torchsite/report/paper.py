@@ -121,6 +121,7 @@ def _method_sheet(
     show_picture(grid[0][1], arrays["images"][number], "x")
     show_picture(grid[0][2], arrays["moved"][number], "T x")
     titles = ("I(x)", "I(T x)", "T(I(x))")
+    first = {kind: next(m for m in methods if f"{kind}.{m}" in arrays) for kind in kinds}
     for row, method in enumerate(methods, start=1):
         grid[row][0].text(0.98, 0.5, method_name(method), ha="right", va="center", fontsize=7)
         for block, kind in enumerate(kinds):
@@ -128,7 +129,7 @@ def _method_sheet(
             if maps is None:
                 continue
             for pose, title in enumerate(titles):
-                label = f"{title}\n{on_model(kind)}" if row == 1 else ""
+                label = f"{title}\n{on_model(kind)}" if method == first[kind] else ""
                 show_heatmap(grid[row][1 + 3 * block + pose], maps[number, pose], label)
     return figure
 

@@ -25,6 +25,25 @@ def explanations_section(result: Result) -> str:
     )
 
 
+def examples_section(result: Result) -> str:
+    """The appendix: how the explanations of each class follow their pictures, a sheet for each."""
+    notes = result.values["pictures"]
+    labels = list(dict.fromkeys(note["class"] for note in notes))
+    rows = []
+    for label in labels:
+        own = [note for note in notes if note["class"] == label]
+        kept = sum(note["predicted when moved"] == label for note in own)
+        cosines = ", ".join(f"{note['self-consistency']:.3f}" for note in own)
+        rows.append([label, f"{kept} of {len(own)}", cosines])
+    sheets = (sheet(result, f"-{label}", f"{label}, as it is and moved") for label in labels)
+    return (
+        head(result, "explanations of every class (appendix)")
+        + "The first correctly classified test pictures of each class, as they are and moved.\n\n"
+        + markdown_table(["class", "still seen so when moved", "cosines"], rows)
+        + "".join(sheets)
+    )
+
+
 def photographs_section(result: Result) -> str:
     """Photographs from elsewhere: what they were taken for, in both poses."""
     rows = [

@@ -8,6 +8,7 @@ from typing import Any
 
 from torchsite.report.paper_names import method_name, on_model, own_first
 from torchsite.report.paper_sheets import (
+    examples_section,
     explanations_section,
     failures_section,
     photographs_section,
@@ -182,5 +183,6 @@ SECTIONS: Mapping[str, Callable[[Result], str]] = {
     "sheet": sheet_section,
     "consistency": consistency_section,
     "mask_k": mask_k_section,
+    "examples": examples_section,
     "failures": failures_section,
 }

@@ -130,6 +130,26 @@ def test_mask_k_and_failures_are_written_out():
     assert "| 7 | 3 | 8 | 0.900 | -2.50 |" in text
 
 
+@pytest.mark.parametrize(("recipe", "n_sheets"), [("mnist", 2), ("cifar10", 0)])
+def test_every_class_of_the_appendix_has_its_line_and_its_sheet_where_it_may_be_shown(recipe, n_sheets):
+    pictures = notes("3", "3", "5")
+    pictures[1]["predicted when moved"] = "8"
+    text = paper_section(Result(f"{recipe}_examples", {"pictures": pictures}, {"recipe": recipe}, 0, 1.0))
+    assert "| 3 | 1 of 2 | 0.900, 0.900 |" in text
+    assert "| 5 | 1 of 1 | 0.900 |" in text
+    assert text.count(f"](pictures/results-{recipe}_examples-") == n_sheets
+
+
+def test_both_models_are_named_above_their_columns():
+    lines = [line("site", "self_explanation"), line("black_box", "grad_cam")]
+    maps = torch.randn(1, 3, 8, 8, generator=make_rng(1))
+    arrays = {**shown(1), "site.self_explanation": maps, "black_box.grad_cam": maps}
+    result = Result("mnist_sheet", {"pictures": [{}], "lines": lines}, {"recipe": "mnist"}, 0, 1.0)
+    (figure,) = paper_figures(result, arrays).values()
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles.count("I(x)\non SITE") == titles.count("I(x)\non the black box") == 1
+
+
 def test_sections_stand_in_the_order_of_the_paper_and_other_results_have_none(tmp_path):
     results = {r.name: r for r in (mask_k(), consistency(), baselines(), Result("other", {}, {}, 0, 0.0))}
     text = "\n".join(paper_sections(results))
