@@ -33,7 +33,7 @@ pictures held out of the training set, and by the calibrated self-consistency of
 
 The MNIST recipe alone on both cores took 20.0 minutes (1,198 s for its 9,370 steps); the shipped weights are
 of a run on one core, beside another. The shipped CIFAR-10 models, which all its tables are about, are those
-after the first of the recipe's two cycles: ten epochs, and the paper's maps; the second cycle, which ends with
+after the first of the recipe's two cycles: ten epochs, and the paper's maps; the second, which ends with
 maps relative to all classes, is not finished. The study of generators was made when prototypes were judged in
 posed views only.
 """

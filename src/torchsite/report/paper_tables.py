@@ -119,7 +119,7 @@ def baselines_section(result: Result) -> str:
             _baseline_row(baseline, lines, paper)
             for baseline in dict.fromkeys(line["baseline"] for line in lines)
         ]
-        rows += _rows_beside(result.values["beside"].get(name, {}))
+        rows += _rows_beside(result.values["beside"].get(name, {}), paper)
         header = [TITLES.get(name, name), "as they are → as they are", "→ moved", "moved → as they are"]
         parts.append(markdown_table([*header, "→ moved", "paper", "CPU minutes"], rows))
     return "\n".join(parts)
@@ -136,7 +136,7 @@ def _baseline_row(baseline: str, lines: Sequence[Mapping[str, Any]], paper: Mapp
     return [method_name(baseline), *cells, shown(paper.get(baseline), 3), f"{minutes:.1f}"]
 
 
-def _rows_beside(beside: Mapping[str, Any]) -> list[list[str]]:
+def _rows_beside(beside: Mapping[str, Any], paper: Mapping[str, float]) -> list[list[str]]:
     names = {"site": "SITE", "black_box": "black box"}
     return [
         [
@@ -144,7 +144,7 @@ def _rows_beside(beside: Mapping[str, Any]) -> list[list[str]]:
             "–",
             "–",
             *(figure(accuracy, pose) or "–" for pose in ("untransformed", "transformed")),
-            "–",
+            shown(paper.get(kind), 3),
             "–",
         ]
         for kind, accuracy in beside.items()
