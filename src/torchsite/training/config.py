@@ -94,7 +94,7 @@ class TrainingConfig:
         if self.relative_from is not None and not (0 <= self.relative_from < 1 and self.equivariance_weight):
             raise ConfigError(
                 "relative_from: expected the share of the training, in [0, 1), after which the direct term "
-                f"compares relative maps, and equivariance_weight > 0, "
+                "compares relative maps, and equivariance_weight > 0, "
                 f"got {self.relative_from} and {self.equivariance_weight}"
             )
         if self.n_exemplars > self.n_nearest:
