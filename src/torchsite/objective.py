@@ -27,6 +27,7 @@ from torchsite.transforms import Transform
 
 Warp = Literal["target", "prototype"]
 Targets = Float[Tensor, "*batch classes depth rows cols"]
+MapLosses = Float[Tensor, "batch *channels"]
 ClassSums = Float[Tensor, "classes depth rows cols"]
 
 
@@ -67,15 +68,15 @@ def reconstruction_loss(raw_prototypes: Prototypes, targets: Targets, *, slope: 
     return F.binary_cross_entropy_with_logits(slope * raw_prototypes, expected)
 
 
-def equivariance_loss(
+def equivariance_losses(
     first: Maps,
     second: Maps,
     first_to_second: Transform,
     *,
     centred: bool = False,
     shown: Heatmaps | None = None,
-) -> Scalar:
-    """1 - cosine between the maps of one pose, carried over, and those of another (equation trans_eq).
+) -> MapLosses:
+    """1 - cosine between each map of one pose, carried over, and that of another (equation trans_eq).
 
     `first_to_second` is T₂ T₁⁻¹ for maps of T₁ x and T₂ x: what self-consistency measures, per class. With
     `centred` both maps first lose their mean within the mask: 1 - Pearson's correlation, for which maps that
@@ -96,7 +97,7 @@ def equivariance_loss(
     if centred:
         n = covered.sum(-1, keepdim=True).clamp_min(1)
         carried, other = (maps - maps.sum(-1, keepdim=True) / n * covered for maps in (carried, other))
-    return 1 - F.cosine_similarity(carried, other, dim=-1, eps=1e-6).mean()
+    return 1 - F.cosine_similarity(carried, other, dim=-1, eps=1e-6)
 
 
 def mismatched_similarity(

@@ -11,7 +11,7 @@ from torchsite.model import SITE, BlackBox
 from torchsite.objective import (
     calibrated,
     classification_loss,
-    equivariance_loss,
+    equivariance_losses,
     mismatched_similarity,
     to_unit,
     transformation_loss,
@@ -89,21 +89,17 @@ class SiteTraining(Training):
         what the second view does not show must give no evidence there.
         """
         (first, second), (before, after) = evidence.chunk(2), batch.poses
-        rows, motion = torch.arange(len(first)), after @ before.inverse()
-        own = first[rows, batch.labels, None], second[rows, batch.labels, None]
-        centred = form == "centred"
         shown = (
             None
             if batch.shown is None
             else F.adaptive_avg_pool2d(batch.shown.to(first), (first.shape[-2], first.shape[-1]))
         )
-        halves = [
-            equivariance_loss(*maps, motion, centred=centred, shown=shown) for maps in ((first, second), own)
-        ]
-        loss = (halves[0] + halves[1]) / 2
+        motion, own = after @ before.inverse(), (torch.arange(len(first)), batch.labels)
+        losses = equivariance_losses(first, second, motion, centred=form == "centred", shown=shown)
+        loss = (losses.mean() + losses[own].mean()) / 2
         if self.recipe.equivariance != "calibrated":
             return {"equivariance": loss}
-        floor = mismatched_similarity(own[0][:, 0], n_parts=n_ranks(), mean_of_parts=mean_with_gradients)
+        floor = mismatched_similarity(first[own], n_parts=n_ranks(), mean_of_parts=mean_with_gradients)
         term = calibrated(mean_with_gradients(loss), floor) if form == "calibrated" else loss
         return {"equivariance": term, "floor": floor}
 

@@ -5,7 +5,7 @@ import torch
 from training_makers import digits, make_config, make_site
 
 from torchsite.errors import ConfigError
-from torchsite.objective import equivariance_loss
+from torchsite.objective import equivariance_losses
 from torchsite.randomness import make_rng
 from torchsite.training import fit
 from torchsite.training.batch import Batch
@@ -42,13 +42,17 @@ def test_what_is_not_seen_must_give_no_evidence():
     shown = what_is_shown(4, (16, 16), 0.25, make_rng(0, "hiding"))
     covered = pose.mask((16, 16))
     honest = pose(first) * (shown & covered)[:, None]
-    assert equivariance_loss(first, honest, pose, shown=shown.float()).item() == pytest.approx(0, abs=1e-6)
+    assert equivariance_losses(first, honest, pose, shown=shown.float()).max().item() == pytest.approx(
+        0, abs=1e-6
+    )
     for unseen in (~shown, ~covered):
         assert unseen.any()
         false = honest + unseen[:, None]
-        assert equivariance_loss(first, false, pose, shown=shown.float()).item() > 0.05
+        assert equivariance_losses(first, false, pose, shown=shown.float()).min().item() > 0.05
     beyond = pose(first) * covered[:, None] + 9 * ~covered[:, None]
-    assert equivariance_loss(first, beyond, pose).item() == pytest.approx(0, abs=1e-6), "left out by default"
+    assert equivariance_losses(first, beyond, pose).max().item() == pytest.approx(0, abs=1e-6), (
+        "left out by default"
+    )
 
 
 def test_only_the_last_view_is_hidden_and_parts_together_are_the_whole():
@@ -86,7 +90,7 @@ def test_hiding_keeps_evidence_out_of_what_is_not_seen(tmp_path):
     found = {}
     for hidden in (None, 0.0):
         config = make_config(
-            epochs=4, batch_size=20, views="upright_and_posed", equivariance_weight=3.0, hidden=hidden
+            epochs=8, batch_size=20, views="upright_and_posed", equivariance_weight=3.0, hidden=hidden
         )
         torch.manual_seed(0)
         model = fit(make_site("pyramid"), data, config, folder=tmp_path / str(hidden)).model.eval()
@@ -95,4 +99,4 @@ def test_hiding_keeps_evidence_out_of_what_is_not_seen(tmp_path):
         evidence = model.explain(pose(images)).evidence.abs()
         beyond = ~pose.mask(tuple(evidence.shape[-2:]))[:, None]
         found[hidden] = float((evidence * beyond).sum() / evidence.sum())
-    assert found[0.0] < found[None]
+    assert found[0.0] < 0.8 * found[None]

@@ -9,7 +9,7 @@ from training_makers import digits, make_black_box, make_config, make_site
 
 from torchsite.errors import ConfigError
 from torchsite.model import SITE, BlackBox
-from torchsite.objective import equivariance_loss, transformation_loss
+from torchsite.objective import equivariance_losses, transformation_loss
 from torchsite.randomness import make_rng
 from torchsite.training.kinds import BlackBoxTraining, SiteTraining
 from torchsite.training.module import Training
@@ -66,11 +66,11 @@ def test_half_of_the_direct_term_is_the_own_class_and_half_all_classes(views):
     first, second = (training.model.run(pose(batch.images)).evidence for pose in batch.poses)
     motion = batch.poses[1] @ batch.poses[0].inverse()
     one_by_one = torch.stack(
-        [equivariance_loss(*(m[:, [i]] for m in (first, second)), motion) for i in range(10)]
+        [equivariance_losses(*(m[:, [i]] for m in (first, second)), motion) for i in range(10)]
     )
     own = torch.stack(
         [
-            equivariance_loss(first[[n], [label], None], second[[n], [label], None], motion[n : n + 1])
+            equivariance_losses(first[[n], [label], None], second[[n], [label], None], motion[n : n + 1])
             for n, label in enumerate(batch.labels.tolist())
         ]
     )
