@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from torchsite.model.drawing import new_figure, show_heatmap, show_picture
-from torchsite.report.paper_names import method_name, on_model, own_first
+from torchsite.report.paper_names import method_name, on, own_first, spoken
 from torchsite.report.paper_text import markdown_table, source
 from torchsite.report.results import figure
 from torchsite.results import Result
@@ -56,10 +56,7 @@ def bam_section(result: Result) -> str:
         _table([line for line in lines if line["method"] in HELD_OUT_SHOWN], "held_out", "transformed")
     )
     refused = [line for line in lines if "reason" in line["test"]]
-    parts += [
-        f"- {method_name(line['method'])} {on_model(line['model'])} is not defined: {line['test']['reason']}"
-        for line in refused
-    ]
+    parts += [f"- {on(line)} is not defined: {line['test']['reason']}" for line in refused]
     parts.append("\nThe sheets of one picture, as it is and moved, are in the folder of the run.\n")
     return "\n".join(parts)
 
@@ -91,12 +88,12 @@ def verdict_sentences(verdict: Mapping[str, Any]) -> list[str]:
             continue
         scores = list(found["scores"].items())
         if found["own rank"] == 1:
-            rest = f"; next is {_spoken(scores[1][0])} with {scores[1][1]:.3f}" if len(scores) > 1 else ""
+            rest = f"; next is {spoken(scores[1][0])} with {scores[1][1]:.3f}" if len(scores) > 1 else ""
             sentences.append(f"{measure}: SITE itself is first with {found['own']:.3f}{rest}.")
         else:
             name, score = scores[0]
             sentences.append(
-                f"{measure}: first is {_spoken(name)} with {score:.3f}; SITE itself is number "
+                f"{measure}: first is {spoken(name)} with {score:.3f}; SITE itself is number "
                 f"{found['own rank']} with {found['own']:.3f}, {score - found['own']:.3f} less."
             )
     return sentences
@@ -159,11 +156,10 @@ def _table(lines: Sequence[Mapping[str, Any]], part: str, pose: str) -> str:
 
 
 def _row(line: Mapping[str, Any], found: Mapping[str, Any], pose: str) -> list[str]:
-    name = f"{method_name(line['method'])} {on_model(line['model'])}"
     scores = found[pose]
     pointing = [found[f"pointing {what}"][pose]["tau_0"] for what in ("objects", "scenes")]
     return [
-        name if line["method"] != "self_explanation" else method_name(line["method"]),
+        on(line) if line["method"] != "self_explanation" else method_name(line["method"]),
         figure(scores, "mcs") or "–",
         f"{_short(scores['idr'])} ({_short(scores['idr_floor'])})",
         f"{_short(scores['iir'])} ({_short(scores['iir_floor'])})",
@@ -174,8 +170,3 @@ def _row(line: Mapping[str, Any], found: Mapping[str, Any], pose: str) -> list[s
 
 def _short(estimate: Mapping[str, Any]) -> str:
     return "–" if estimate["value"] is None else f"{estimate['value']:.3f}"
-
-
-def _spoken(name: str) -> str:
-    method, _, kind = name.partition(" on ")
-    return f"{method_name(method)} {on_model(kind)}"

@@ -37,6 +37,17 @@ def on_model(kind: str) -> str:
     return "on SITE" if kind == "site" else "on the black box"
 
 
+def on(line: Mapping[str, Any]) -> str:
+    """What a line of a table is about: a method on a model."""
+    return f"{method_name(line['method'])} {on_model(line['model'])}"
+
+
+def spoken(who: str) -> str:
+    """The same for results that name a line by "method on model"."""
+    method, _, model = who.partition(" on ")
+    return on({"method": method, "model": model})
+
+
 def own_first(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The lines of a table in their order, the model's own explanations before all others."""
     return sorted(lines, key=lambda line: OWN.index(line["method"]) if line["method"] in OWN else len(OWN))

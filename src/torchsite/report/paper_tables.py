@@ -6,7 +6,7 @@ Every section is drawn from one result file; those that are not there are left o
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from torchsite.report.paper_names import method_name, on_model, own_first
+from torchsite.report.paper_names import method_name, on, on_model, own_first, spoken
 from torchsite.report.paper_sheets import (
     examples_section,
     explanations_section,
@@ -59,7 +59,7 @@ def consistency_section(result: Result) -> str:
         if "self_consistency" in line
     ]
     header = ["explainer", "", *SCORES, "paper, raw", "pictures", "ms a picture"]
-    first = ", ".join(f"{score}: {_spoken(who)}" for score, who in result.values["first"].items())
+    first = ", ".join(f"{score}: {spoken(who)}" for score, who in result.values["first"].items())
     return (
         head(result, "self-consistency of all methods (Table 1)")
         + f"First in {first}.\n\n"
@@ -99,7 +99,7 @@ def _largest(table: Sequence[Mapping[str, Any]]) -> str:
         name: max(table, key=lambda line: line[measure]["area"]["value"])
         for measure, name in (("accuracy", "accuracy"), ("log_odds", "log-odds"))
     }
-    said = (f"{name}: {method_name(line['method'])} {on_model(line['model'])}" for name, line in best.items())
+    said = (f"{name}: {on(line)}" for name, line in best.items())
     return f"The largest areas: {', '.join(said)}."
 
 
@@ -154,11 +154,6 @@ def _rows_beside(beside: Mapping[str, Any], paper: Mapping[str, float]) -> list[
 def _paper_raw(paper: Mapping[str, Sequence[float | None]], line: Mapping[str, Any]) -> str:
     scores = paper.get(line["method"], (None, None))
     return shown(scores[line["model"] != "site"], 4)
-
-
-def _spoken(who: str) -> str:
-    method, _, kind = who.partition(" on ")
-    return f"{method_name(method)} {on_model(kind)}"
 
 
 def _both(paper: Mapping[str, float], ending: str) -> str:
