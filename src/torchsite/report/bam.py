@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from torchsite.model.drawing import new_figure, show_heatmap, show_picture
-from torchsite.report.paper_names import method_name, on, own_first, spoken
+from torchsite.report.paper_names import method_name, own_first, row_name, spoken
 from torchsite.report.paper_text import markdown_table, source
 from torchsite.report.results import figure
 from torchsite.results import Result
@@ -56,7 +56,7 @@ def bam_section(result: Result) -> str:
         _table([line for line in lines if line["method"] in HELD_OUT_SHOWN], "held_out", "transformed")
     )
     refused = [line for line in lines if "reason" in line["test"]]
-    parts += [f"- {on(line)} is not defined: {line['test']['reason']}" for line in refused]
+    parts += [f"- {row_name(line)} is not defined: {line['test']['reason']}" for line in refused]
     parts.append("\nThe sheets of one picture, as it is and moved, are in the folder of the run.\n")
     return "\n".join(parts)
 
@@ -159,7 +159,7 @@ def _row(line: Mapping[str, Any], found: Mapping[str, Any], pose: str) -> list[s
     scores = found[pose]
     pointing = [found[f"pointing {what}"][pose]["tau_0"] for what in ("objects", "scenes")]
     return [
-        on(line) if line["method"] != "self_explanation" else method_name(line["method"]),
+        row_name(line) if line["method"] != "self_explanation" else method_name(line["method"]),
         figure(scores, "mcs") or "–",
         f"{_short(scores['idr'])} ({_short(scores['idr_floor'])})",
         f"{_short(scores['iir'])} ({_short(scores['iir_floor'])})",

@@ -37,7 +37,7 @@ def on_model(kind: str) -> str:
     return "on SITE" if kind == "site" else "on the black box"
 
 
-def on(line: Mapping[str, Any]) -> str:
+def row_name(line: Mapping[str, Any]) -> str:
     """What a line of a table is about: a method on a model."""
     return f"{method_name(line['method'])} {on_model(line['model'])}"
 
@@ -45,7 +45,7 @@ def on(line: Mapping[str, Any]) -> str:
 def spoken(who: str) -> str:
     """The same for results that name a line by "method on model"."""
     method, _, model = who.partition(" on ")
-    return on({"method": method, "model": model})
+    return row_name({"method": method, "model": model})
 
 
 def own_first(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

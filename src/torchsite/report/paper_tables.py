@@ -6,7 +6,7 @@ Every section is drawn from one result file; those that are not there are left o
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from torchsite.report.paper_names import method_name, on, on_model, own_first, spoken
+from torchsite.report.paper_names import method_name, on_model, own_first, row_name, spoken
 from torchsite.report.paper_sheets import (
     examples_section,
     explanations_section,
@@ -99,7 +99,7 @@ def _largest(table: Sequence[Mapping[str, Any]]) -> str:
         name: max(table, key=lambda line: line[measure]["area"]["value"])
         for measure, name in (("accuracy", "accuracy"), ("log_odds", "log-odds"))
     }
-    said = (f"{name}: {on(line)}" for name, line in best.items())
+    said = (f"{name}: {row_name(line)}" for name, line in best.items())
     return f"The largest areas: {', '.join(said)}."
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torchsite.report.paper_names import PUBLIC, on
+from torchsite.report.paper_names import PUBLIC, row_name
 from torchsite.results import Result
 
 TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10", "mnist_sample": "embedded digits"}
@@ -41,9 +41,9 @@ def sheet(result: Result, ending: str, title: str) -> str:
 
 def notes_on(table: Sequence[Mapping[str, Any]]) -> str:
     """What does not apply and why, and which layers and options were not the usual ones."""
-    refused = [f"- {on(line)} is not defined: {line['reason']}" for line in table if "reason" in line]
+    refused = [f"- {row_name(line)} is not defined: {line['reason']}" for line in table if "reason" in line]
     chosen = [
-        f"- {on(line)}: " + ", ".join(f"{key} = {value}" for key, value in line["options"].items())
+        f"- {row_name(line)}: " + ", ".join(f"{key} = {value}" for key, value in line["options"].items())
         for line in table
         if line["options"] and "reason" not in line
     ]
