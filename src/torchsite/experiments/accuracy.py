@@ -1,8 +1,8 @@
 """SITE against the black box of the same budget, on MNIST, Fashion-MNIST and CIFAR-10 (the paper's Table 2).
 
 Claim:    SITE classifies untransformed pictures at least as well as the paper's (MNIST 0.988, CIFAR-10 0.892)
-          and as the black box F2∘F1 of the same extractor, data, poses and epochs, while its explanation
-          follows the picture.
+          and about as well as the black box F2∘F1 of the same extractor, data, poses and epochs, while its
+          explanation follows the picture.
 Command:  torchsite reproduce mnist   (or fashion_mnist, cifar10, cifar10_cnn)
 Cost:     MNIST: about 20 minutes for SITE and 10 for the black box on two cores; CIFAR-10: hours, as its
           recipe says; seconds with --quick, which takes some embedded digits whatever the data.

@@ -35,8 +35,8 @@ The MNIST recipe alone on both cores took 20.0 minutes (1,198 s for its 9,370 st
 of a run on one core, beside another. The CIFAR-10 models were trained side by side, mostly on one core each
 (SITE 205 minutes, the black box 165 for the same 7,800 steps). The end of SITE's training was run twice from
 one checkpoint, with relative maps from 90 % and from 94 % of it on; mask-k and consistency on the first 1,000
-test pictures chose the second. The study of generators was made when prototypes were judged in posed views
-only.
+test pictures chose the second, so SITE's mask-k, measured on the same pictures, is somewhat flattered. The
+study of generators was made when prototypes were judged in posed views only.
 """
 
 GENERATORS_INTRODUCTION = """# Which generator
