@@ -83,6 +83,7 @@ def test_heatmaps_and_contributions_sum_to_the_logits(extractor, generator, n_cl
 @given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 40), st.integers(1, 40), dtypes, seeds)
 @example(rows=2, cols=2, height=3, width=1, dtype=torch.float64, seed=0)
 @example(rows=3, cols=5, height=2, width=7, dtype=torch.float64, seed=0)
+@example(rows=3, cols=1, height=2, width=1, dtype=torch.float64, seed=0)
 def test_heatmaps_of_any_size_sum_to_the_logits(rows, cols, height, width, dtype, seed):
     from torchsite.model.explanation import enlarge
 

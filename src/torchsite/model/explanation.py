@@ -138,24 +138,25 @@ def enlarge(evidence: Maps, size: Size) -> Maps:
     weights = _cell_weights(rows, size[0])[:, None] * _cell_weights(cols, size[1])
     spread = evidence / weights.to(evidence)
     if size[0] >= rows and size[1] >= cols:
-        return _resize(spread, size)
-    return _resize(_resize(spread, (size[0], cols)), size)  # each axis by its own rule
-
-
-def _resize(maps: Maps, size: Size) -> Maps:
-    shrinks = size[0] < maps.shape[-2] or size[1] < maps.shape[-1]
-    return F.interpolate(maps, size=tuple(size), mode="bilinear", align_corners=False, antialias=shrinks)
+        return F.interpolate(spread, size=tuple(size), mode="bilinear", align_corners=False)
+    down, across = _spreading(rows, size[0]), _spreading(cols, size[1])  # each axis by its own rule
+    return down.T.to(evidence) @ spread @ across.to(evidence)  # torch's antialiasing errs on one column
 
 
 def _cell_weights(cells: int, pixels: int) -> Float[Tensor, " cells"]:
     """How much weight the pixels of one axis give to each of its cells, in all."""
     if pixels % cells == 0:
         return torch.full((cells,), pixels / cells, dtype=torch.float64)
+    return _spreading(cells, pixels).sum(1)
+
+
+def _spreading(cells: int, pixels: int) -> Float[Tensor, "cells pixels"]:
+    """Which share of each cell every pixel of one axis takes."""
     each = torch.eye(cells, dtype=torch.float64)[None, None]
     spread = F.interpolate(
         each, size=(cells, pixels), mode="bilinear", align_corners=False, antialias=pixels < cells
     )
-    return spread[0, 0].sum(1)
+    return spread[0, 0]
 
 
 def _size(images: Images) -> Size:
