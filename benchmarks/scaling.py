@@ -27,8 +27,8 @@ from torchsite.objective import classification_loss, to_unit, transformation_los
 from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.training import TrainingConfig, fit
-from torchsite.training.exemplars import make_targets
 from torchsite.training.optimisers import make_optimisers
+from torchsite.training.targets import make_targets
 
 # Single steps
 

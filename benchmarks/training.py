@@ -27,9 +27,9 @@ from torchsite.objective import classification_loss, to_unit, transformation_los
 from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.training import TrainingConfig
-from torchsite.training.exemplars import make_targets
 from torchsite.training.optimisers import make_optimisers
 from torchsite.training.recipes import build_model, load_recipe, override
+from torchsite.training.targets import make_targets
 
 Work = Callable[[], object]
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}

@@ -1,7 +1,7 @@
 """Train on a folder with one sub-folder per class, and write a report about the model."""
 
 import torchsite as ts
-from torchsite.experiments.examination import examine
+from torchsite.evaluation.examine import examine
 from torchsite.report import write_model_report
 
 train, test = (ts.load_dataset("photos", split, size=64) for split in ("train", "test"))

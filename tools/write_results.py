@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from torchsite.report.pages import generators_page, results_page
-from torchsite.report.paper import save_public_figures
-from torchsite.report.reliability import reliability_page
-from torchsite.report.scaling import scaling_page
-from torchsite.results import Result, write_atomically
+from torchsite.files import write_atomically
+from torchsite.paper.drawing import save_public_figures
+from torchsite.paper.pages import generators_page, results_page
+from torchsite.paper.reliability import reliability_page
+from torchsite.paper.scaling import scaling_page
+from torchsite.results import Result
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, DOCS = ROOT / "results", ROOT / "docs"

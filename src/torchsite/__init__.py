@@ -14,7 +14,7 @@ from torchsite.version import __version__
 if TYPE_CHECKING:
     from torchsite import attribution, metrics
     from torchsite.data import load_dataset
-    from torchsite.experiments.comparison import compare
+    from torchsite.evaluation.compare import compare
     from torchsite.model import SITE, BlackBox, Explanation
     from torchsite.training import TrainingConfig, fit
     from torchsite.transforms import TransformFamily
@@ -39,7 +39,7 @@ _HOMES = {
     "Explanation": "torchsite.model",
     "TrainingConfig": "torchsite.training",
     "TransformFamily": "torchsite.transforms",
-    "compare": "torchsite.experiments.comparison",
+    "compare": "torchsite.evaluation.compare",
     "fit": "torchsite.training",
     "load_dataset": "torchsite.data",
 }

@@ -7,15 +7,15 @@ be traced to what was run. Files are written to a neighbour first and renamed, s
 import json
 import os
 import platform
-import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from torchsite.errors import DataError
+from torchsite.files import write_atomically
 from torchsite.version import __version__
 
 PACKAGES = ("torch", "numpy", "lightning", "torchmetrics", "captum")
@@ -66,23 +66,3 @@ class Result:
             raise DataError(
                 f"{path} is not a torchsite result file ({error}): delete it and run again"
             ) from error
-
-
-def write_atomically(path: Path, content: bytes | Callable[[Path], None]) -> Path:
-    """Write bytes (or let a function write a file) beside `path`, then rename: all or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        if callable(content):
-            content(temporary)
-        else:
-            temporary.write_bytes(content)
-        temporary.chmod(0o644)
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path

@@ -6,13 +6,14 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "torchsite"
 LAYERS = [
-    {"shapes", "errors", "randomness", "modes", "configs", "results", "version"},
+    {"shapes", "errors", "randomness", "modes", "configs", "files", "results", "version"},
     {"transforms", "data"},
     {"model"},
     {"objective", "attribution", "metrics"},
     {"training", "baselines"},
-    {"experiments"},
+    {"evaluation"},
     {"report"},
+    {"paper", "autotrain"},
     {"web"},
     {"cli"},
 ]

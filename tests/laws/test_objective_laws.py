@@ -15,7 +15,7 @@ from torchsite.objective import (
     transformation_loss,
 )
 from torchsite.randomness import make_rng
-from torchsite.training.exemplars import RunningMeans, sample_members
+from torchsite.training.targets import RunningMeans, sample_members
 from torchsite.transforms import AffineTransform, TransformFamily
 
 few = settings(max_examples=25, deadline=None)

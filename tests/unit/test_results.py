@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchsite.errors import DataError
-from torchsite.results import Result, versions, write_atomically
+from torchsite.files import write_atomically
+from torchsite.results import Result, versions
 from torchsite.version import __version__
 
 plain = st.recursive(

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from torchsite.attribution.contract import Attribution, LayerAttribution
 from torchsite.attribution.excitation_backprop import ContrastiveExcitationBackprop, ExcitationBackprop
 from torchsite.attribution.extremal_perturbation import ExtremalPerturbation
+from torchsite.attribution.frozen import lent
 from torchsite.attribution.grad_cam import GradCAM
 from torchsite.attribution.gradient import Gradient
 from torchsite.attribution.integrated_gradients import IntegratedGradients
-from torchsite.attribution.lending import lent
 from torchsite.attribution.linear_approximation import LinearApproximation
 from torchsite.attribution.occlusion import Occlusion
 from torchsite.attribution.random_map import RandomMap

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from torchsite.cli.loaders import open_black_box, open_data, open_model
 from torchsite.cli.measure import names
-from torchsite.cli.opening import open_black_box, open_data, open_model
 from torchsite.cli.terminal import AsJson, ModelName, say_json, terminal, watching
 
 
@@ -40,7 +40,7 @@ def compare(
     """
     from rich.console import Console
 
-    from torchsite.experiments.comparison import compare as run
+    from torchsite.evaluation.compare import compare as run
     from torchsite.report.comparison import save_report, to_rich
     from torchsite.transforms import TransformFamily
 

@@ -25,11 +25,11 @@ def demo(
     torchsite demo --out out/demo
     """
     from torchsite.data import load_dataset
-    from torchsite.experiments.examination import examine
-    from torchsite.experiments.runs import trained
-    from torchsite.experiments.training_log import find_log
+    from torchsite.evaluation.examine import examine
+    from torchsite.evaluation.training_log import find_log
+    from torchsite.paper.published import headline
+    from torchsite.paper.runs import trained
     from torchsite.report import write_model_report
-    from torchsite.report.results import headline
 
     console = terminal(stderr=as_json)
     train, test = load_dataset(RECIPE, "train"), load_dataset(RECIPE, "test")

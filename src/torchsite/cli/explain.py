@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torchsite.cli.opening import open_site
+from torchsite.cli.loaders import open_site
 from torchsite.cli.pictures import Task, plan, read_images
 from torchsite.cli.terminal import AsJson, say_json, terminal, watching
 from torchsite.errors import ConfigError, DataError, did_you_mean
@@ -55,7 +55,7 @@ def explain(
 
     torchsite explain digits --class 7 --format npz --json
     """
-    from torchsite.cli.reasons import Question, sentence, summary, write
+    from torchsite.cli.explain_output import Question, sentence, summary, write
 
     loaded = open_site(model)
     question = Question(chosen, why)

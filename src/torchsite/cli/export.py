@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from torchsite.cli.opening import open_model
+from torchsite.cli.loaders import open_model
 from torchsite.cli.terminal import AsJson, say_json, terminal
 from torchsite.errors import ConfigError
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from torchsite.cli.opening import open_black_box, open_data, open_model, training_data
+from torchsite.cli.loaders import open_black_box, open_data, open_model, training_data
 from torchsite.cli.terminal import AsJson, ModelName, say_figures, say_json, terminal, watching
 from torchsite.errors import ConfigError, did_you_mean
 
@@ -28,8 +28,8 @@ def evaluate(
 
     torchsite evaluate runs/birds/model --data photos/birds --limit 500 --json
     """
-    from torchsite.experiments.evaluation import evaluate as run
-    from torchsite.report.results import headline
+    from torchsite.evaluation.evaluate import evaluate as run
+    from torchsite.paper.published import headline
 
     loaded, asked = open_model(model), open_black_box(judge) if judge else None
     with watching("measuring") as watch:
@@ -66,8 +66,8 @@ def report(
 
     torchsite report runs/birds/model photos/birds --out birds.html --figures figures
     """
-    from torchsite.experiments.examination import METHODS_SHOWN, examine
-    from torchsite.experiments.training_log import find_log
+    from torchsite.evaluation.examine import METHODS_SHOWN, examine
+    from torchsite.evaluation.training_log import find_log
     from torchsite.report import model_figures, save_figures, write_model_report
     from torchsite.report.findings import findings
 
@@ -116,9 +116,9 @@ def reproduce(
     """
     from rich.table import Table
 
-    from torchsite.experiments.registry import EXPERIMENTS
-    from torchsite.report.paper import save_paper_figures
-    from torchsite.report.results import headline
+    from torchsite.paper.drawing import save_paper_figures
+    from torchsite.paper.experiment import EXPERIMENTS
+    from torchsite.paper.published import headline
 
     if not name:
         shows = {key: experiment.shows for key, experiment in EXPERIMENTS.items()}

@@ -9,7 +9,7 @@ from torchsite.cli.terminal import AsJson, say_figures, say_json, terminal, watc
 from torchsite.errors import ConfigError
 
 if TYPE_CHECKING:
-    from torchsite.experiments.own_folder import Prepared
+    from torchsite.autotrain import Prepared
 
 MINUTES = 30.0
 
@@ -46,7 +46,7 @@ def train(
     torchsite train mnist --epochs 3 --targets mean --model.generator shuffle --max-shift 0.5
     """
     from torchsite.data import CATALOGUE
-    from torchsite.training.ranks import is_first, launch_options
+    from torchsite.training.distributed import is_first, launch_options
     from torchsite.training.recipes import shipped_recipes
 
     fields, launch = parse_fields(context.args), launch_of(devices, nodes, strategy)
@@ -106,7 +106,7 @@ def _by_recipe(
     """Train as a recipe says."""
     from torchsite.data import load_dataset
     from torchsite.training import fit
-    from torchsite.training.ranks import is_first
+    from torchsite.training.distributed import is_first
     from torchsite.training.recipes import build_model, load_recipe, override
 
     console = terminal(stderr=as_json)
@@ -142,9 +142,9 @@ def _by_choice(
     as_json: bool,
 ) -> dict[str, Any]:
     """Choose settings by the data, train, examine, and write the report."""
-    from torchsite.experiments.own_folder import examine_prepared, prepare, train_prepared
+    from torchsite.autotrain import examine_prepared, prepare, train_prepared
+    from torchsite.paper.published import headline
     from torchsite.report import write_model_report
-    from torchsite.report.results import headline
 
     console = terminal(stderr=as_json)
     earlier = folder if resume else None

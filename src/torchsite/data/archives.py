@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from torchsite.data.places import cache_directory
+from torchsite.data.paths import cache_directory
 from torchsite.data.progress import progress_bar
 from torchsite.errors import DataError
 

@@ -11,8 +11,8 @@ from torchsite.data.bam import BamDataset, compose
 from torchsite.data.decoding import decode_all
 from torchsite.data.folders import list_classes, list_split
 from torchsite.data.imagecache import Listing, load_pictures
+from torchsite.data.paths import search_directories
 from torchsite.data.pictures import decode_cutout
-from torchsite.data.places import search_directories
 from torchsite.data.request import Request
 from torchsite.errors import ConfigError, DataError, did_you_mean
 

@@ -21,8 +21,8 @@ import torch
 
 from torchsite.data.archives import whole_directory
 from torchsite.data.dataset import Dataset
+from torchsite.data.paths import cache_directory
 from torchsite.data.pictures import decode
-from torchsite.data.places import cache_directory
 from torchsite.data.request import Request
 from torchsite.data.shards import POLL_SECONDS, SILENCE_SECONDS, Shards
 from torchsite.errors import DataError

@@ -23,8 +23,8 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from torchsite.data.copies import near_pairs, same_files
 from torchsite.data.dataset import Dataset, to_float
+from torchsite.data.duplicates import near_pairs, same_files
 from torchsite.data.folders import list_split
 from torchsite.data.imagecache import Listing, read_pictures
 from torchsite.data.request import Request

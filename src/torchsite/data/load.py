@@ -7,7 +7,7 @@ from torchsite.data.bam_sources import read_bam
 from torchsite.data.catalogue import CATALOGUE
 from torchsite.data.dataset import Dataset
 from torchsite.data.folders import load_folder
-from torchsite.data.places import search_directories
+from torchsite.data.paths import search_directories
 from torchsite.data.published import load_published
 from torchsite.data.request import Request
 from torchsite.data.resizing import resized

@@ -11,7 +11,7 @@ from torchsite.data.checksums import check_content, content_digest
 from torchsite.data.dataset import Dataset
 from torchsite.data.download import fetch
 from torchsite.data.layout import Entry, Layout
-from torchsite.data.places import cache_directory, search_directories
+from torchsite.data.paths import cache_directory, search_directories
 from torchsite.data.request import Request
 from torchsite.errors import ConfigError, DataError
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from torchsite.data.decoding import decode_all
-from torchsite.results import write_atomically
+from torchsite.files import write_atomically
 
 SHARD = 4096
 POLL_SECONDS = 0.2

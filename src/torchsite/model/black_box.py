@@ -12,8 +12,8 @@ from torch import nn
 
 from torchsite.errors import ConfigError
 from torchsite.model.config import ModelConfig, class_names
-from torchsite.model.front import ImageShape, Part, build_front, check_images, custom_part, dtype_of
 from torchsite.model.generators import build_encoder
+from torchsite.model.input_stage import ImageShape, Part, build_front, check_images, custom_part, dtype_of
 from torchsite.model.pretrained import Pretrained
 from torchsite.shapes import Images, Logits
 from torchsite.transforms import TransformFamily

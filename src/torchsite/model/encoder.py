@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from torchsite.model.blocks import conv_block, halve, halvings
-from torchsite.model.turning import Layers
+from torchsite.model.c4_conv import Layers
 from torchsite.shapes import Features, Maps, Prototypes, Size
 
 WIDTHS = (24, 48, 96)

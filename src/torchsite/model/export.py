@@ -21,12 +21,12 @@ import torch
 from torch import Tensor, nn
 
 from torchsite.errors import ConfigError, WeightsError
+from torchsite.files import write_atomically
 from torchsite.model.black_box import BlackBox
 from torchsite.model.explanation import enlarge
-from torchsite.model.front import dtype_of
+from torchsite.model.input_stage import dtype_of
 from torchsite.model.site import SITE
 from torchsite.randomness import make_rng
-from torchsite.results import write_atomically
 from torchsite.shapes import Images
 from torchsite.version import __version__
 

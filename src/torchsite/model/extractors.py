@@ -21,8 +21,8 @@ from torch import nn
 
 from torchsite.errors import ConfigError
 from torchsite.model.blocks import build_by_name, conv_block, halve
+from torchsite.model.c4_conv import Layers
 from torchsite.model.efficientnet import Lite0, answers_from
-from torchsite.model.turning import Layers
 from torchsite.shapes import Features, Images, Size
 
 

@@ -14,6 +14,7 @@ from torch import nn
 
 from torchsite.errors import ConfigError
 from torchsite.model.blocks import Upsample, build_by_name, conv_block, halvings
+from torchsite.model.c4_conv import Layers
 from torchsite.model.encoder import (
     CODE,
     SPATIAL_WIDTHS,
@@ -23,7 +24,6 @@ from torchsite.model.encoder import (
     SpatialEncoder,
     channels_last,
 )
-from torchsite.model.turning import Layers
 from torchsite.modes import evaluating
 from torchsite.shapes import Features, Prototypes, Size
 

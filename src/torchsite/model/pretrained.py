@@ -19,9 +19,9 @@ from torch import Tensor, nn
 
 from torchsite.configs import from_mapping, to_mapping
 from torchsite.errors import ConfigError, WeightsError, did_you_mean
+from torchsite.files import write_atomically
 from torchsite.model.config import CUSTOM, ModelConfig
 from torchsite.model.efficientnet import weights_follow
-from torchsite.results import write_atomically
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"

@@ -26,7 +26,8 @@ from torch import Tensor, nn
 from torchsite.errors import ConfigError
 from torchsite.model.config import ModelConfig, class_names
 from torchsite.model.explanation import Explanation
-from torchsite.model.front import (
+from torchsite.model.generators import build_generator, check_prototypes
+from torchsite.model.input_stage import (
     ImageShape,
     Part,
     build_front,
@@ -35,7 +36,6 @@ from torchsite.model.front import (
     dtype_of,
     named_part,
 )
-from torchsite.model.generators import build_generator, check_prototypes
 from torchsite.model.pretrained import Pretrained
 from torchsite.modes import evaluating
 from torchsite.shapes import Features, Images, Logits, Prototypes

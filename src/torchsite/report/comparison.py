@@ -12,9 +12,9 @@ from typing import Any
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from torchsite.experiments.comparison import MODEL, Cell, Comparison
+from torchsite.evaluation.compare import MODEL, Cell, Comparison
+from torchsite.files import write_atomically
 from torchsite.metrics import METRICS
-from torchsite.results import write_atomically
 
 PANELS_ACROSS = 4
 

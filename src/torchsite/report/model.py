@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 
 from torchsite.data import Dataset
 from torchsite.errors import DataError
-from torchsite.experiments.training_log import read_log
+from torchsite.evaluation.training_log import read_log
+from torchsite.files import write_atomically
 from torchsite.model import SITE, BlackBox
 from torchsite.model.drawing import png
 from torchsite.report import charts, sheets
@@ -25,8 +26,8 @@ from torchsite.report.captions import SECTIONS, caption, methods_note
 from torchsite.report.comparison import draw, notes, to_rows
 from torchsite.report.findings import family, findings, key_figures
 from torchsite.report.page import Section, bullets, cards, details, figure_html, page, table
-from torchsite.results import Result, write_atomically
-from torchsite.training.record import fingerprint
+from torchsite.results import Result
+from torchsite.training.run_manifest import fingerprint
 
 
 def write_model_report(

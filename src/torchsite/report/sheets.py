@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from torchsite.attribution import METHODS
 from torchsite.data import Dataset, to_float
 from torchsite.errors import NotApplicableError
-from torchsite.experiments.examination import method_options
+from torchsite.evaluation.examine import method_options
 from torchsite.metrics import Poses
 from torchsite.metrics.similarity import masked_cosine
 from torchsite.model import SITE, BlackBox

@@ -9,7 +9,7 @@ from lightning.pytorch.plugins.layer_sync import LayerSync
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from torchsite.training.ranks import mean_with_gradients, n_ranks
+from torchsite.training.distributed import mean_with_gradients, n_ranks
 
 
 class GlobalBatchNorm(_BatchNorm):

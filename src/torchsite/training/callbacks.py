@@ -21,8 +21,8 @@ from lightning.pytorch.callbacks import Callback
 
 from torchsite.errors import StoppedError, TrainingError
 from torchsite.model import save_weights
+from torchsite.training.distributed import highest_of_ranks
 from torchsite.training.module import LN2, Training
-from torchsite.training.ranks import highest_of_ranks
 from torchsite.training.sharding import ShardedStrategy, whole_state
 
 log = logging.getLogger(__name__)

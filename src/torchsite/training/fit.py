@@ -31,11 +31,11 @@ from torchsite.training.callbacks import (
     last_checkpoint,
 )
 from torchsite.training.config import TrainingConfig
+from torchsite.training.distributed import is_first, launch_options, rejoin
 from torchsite.training.kinds import BlackBoxTraining, SiteTraining
 from torchsite.training.module import Training
 from torchsite.training.quiet import quiet
-from torchsite.training.ranks import is_first, launch_options, rejoin
-from torchsite.training.record import RUN_FILE, check_run, describe_run, write_run
+from torchsite.training.run_manifest import RUN_FILE, check_run, describe_run, write_run
 from torchsite.training.sharding import FSDP, ShardedStrategy, whole_state
 
 log = logging.getLogger(__name__)

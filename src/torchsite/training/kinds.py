@@ -20,10 +20,10 @@ from torchsite.randomness import Rng, make_rng
 from torchsite.shapes import Features, Images, Labels, Maps, Masks, Prototypes, Scalar, Size
 from torchsite.training.batch import Batch
 from torchsite.training.config import TrainingConfig
-from torchsite.training.exemplars import make_targets
-from torchsite.training.hiding import what_is_shown
+from torchsite.training.distributed import mean_with_gradients, n_ranks
+from torchsite.training.masking import what_is_shown
 from torchsite.training.module import Losses, Training
-from torchsite.training.ranks import mean_with_gradients, n_ranks
+from torchsite.training.targets import make_targets
 
 
 class SiteTraining(Training):

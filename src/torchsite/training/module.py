@@ -19,14 +19,14 @@ from torchsite.randomness import Rng, make_rng
 from torchsite.shapes import Features, Images, Labels, Masks, Scalar, Size
 from torchsite.training.batch import Batch
 from torchsite.training.config import TrainingConfig
-from torchsite.training.loader import Parts, RowLoader, Rows, Share
-from torchsite.training.optimisers import make_optimisers, schedule
-from torchsite.training.progress import set_progress
-from torchsite.training.ranks import (
+from torchsite.training.distributed import (
     mean_over_ranks,
     notes_of_all_ranks,
     rows_of_all_ranks,
 )
+from torchsite.training.loader import Parts, RowLoader, Rows, Share
+from torchsite.training.optimisers import make_optimisers, schedule
+from torchsite.training.progress import set_progress
 from torchsite.training.sharding import ShardedStrategy, shard
 from torchsite.transforms import AffineTransform, Transform
 

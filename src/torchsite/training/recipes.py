@@ -20,8 +20,8 @@ from torchsite.configs import from_mapping, to_mapping
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, did_you_mean
 from torchsite.model import SITE, BlackBox
-from torchsite.model.front import STATISTICS
 from torchsite.model.generators import encoder_options
+from torchsite.model.input_stage import STATISTICS
 from torchsite.training.config import TrainingConfig
 from torchsite.transforms import TransformFamily
 

@@ -7,7 +7,7 @@ import pytest
 from running import run
 
 from torchsite.errors import ConfigError, NotApplicableError
-from torchsite.experiments.cells import Comparison
+from torchsite.evaluation.comparison import Comparison
 from torchsite.results import Result
 
 

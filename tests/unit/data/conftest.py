@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from torchsite.data import places
+from torchsite.data import paths
 
 
 @pytest.fixture(autouse=True)
@@ -14,4 +14,4 @@ def apart(request, monkeypatch, tmp_path):
             pytest.skip("TORCHSITE_DATA is not set: name the directory with the full data sets")
         return
     monkeypatch.delenv("TORCHSITE_DATA", raising=False)
-    monkeypatch.setattr(places, "SYSTEM", tmp_path / "no-system-data")
+    monkeypatch.setattr(paths, "SYSTEM", tmp_path / "no-system-data")

@@ -5,7 +5,7 @@ import pytest
 import torch
 from PIL import Image
 
-from torchsite.data.copies import near_pairs, same_files
+from torchsite.data.duplicates import near_pairs, same_files
 from torchsite.data.inspection import inspect_halves, read_half
 from torchsite.data.request import Request
 

@@ -3,7 +3,7 @@
 import torch
 
 from torchsite.data import Dataset
-from torchsite.experiments.examination import examine
+from torchsite.evaluation.examine import examine
 from torchsite.model import SITE, BlackBox
 from torchsite.transforms import TransformFamily
 

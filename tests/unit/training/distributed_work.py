@@ -15,7 +15,7 @@ from torch.distributed.tensor import DTensor
 from training_makers import digits, make_config, make_site
 
 from torchsite.data import to_float
-from torchsite.training import exemplars, fit, module
+from torchsite.training import fit, module
 
 
 class KillOnce(Callback):
@@ -53,7 +53,7 @@ def doubled(pixels):
 
 def train(folder, extractor, kill_after=None, model=None, options=None, **changes):
     """One run in double precision: rounding is then too small to hide anything."""
-    with mock.patch.object(module, "to_float", doubled), mock.patch.object(exemplars, "to_float", doubled):
+    with mock.patch.object(module, "to_float", doubled), mock.patch.object(targets, "to_float", doubled):
         return fit(
             model or make_site(extractor).double(),
             digits(),

@@ -21,7 +21,7 @@ from torchsite.model import SITE
 from torchsite.results import Result
 from torchsite.training import fit
 from torchsite.training.batchnorm import GlobalBatchNorm, GlobalStatistics
-from torchsite.training.ranks import launch_options
+from torchsite.training.distributed import launch_options
 
 
 class FSDPOnCpu(FSDPStrategy):

@@ -15,7 +15,10 @@ from torchsite.errors import ConfigError
 from torchsite.objective import class_feature_sums
 from torchsite.randomness import make_rng
 from torchsite.training import TrainingConfig
-from torchsite.training.exemplars import (
+from torchsite.training.fit import hold_out
+from torchsite.training.loader import Parts, RowLoader, epoch_order
+from torchsite.training.optimisers import Muon, make_optimisers, orthogonalise, schedule
+from torchsite.training.targets import (
     FixedMeans,
     NearestExemplars,
     RunningMeans,
@@ -25,9 +28,6 @@ from torchsite.training.exemplars import (
     nearest_exemplars,
     sample_members,
 )
-from torchsite.training.fit import hold_out
-from torchsite.training.loader import Parts, RowLoader, epoch_order
-from torchsite.training.optimisers import Muon, make_optimisers, orthogonalise, schedule
 from torchsite.transforms import AffineTransform, TransformFamily
 
 few = settings(max_examples=30, deadline=None)

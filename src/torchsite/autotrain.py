@@ -1,0 +1,215 @@
+"""One's own pictures: look at the folder, choose settings that fit the time, train, and examine the model.
+
+Command:  torchsite train FOLDER --minutes 30
+Cost:     the minutes that are given: three quarters for training, the rest for looking and for the report.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import yaml
+from PIL import Image
+
+from torchsite.configs import to_mapping
+from torchsite.data import CATALOGUE, Dataset, load_dataset
+from torchsite.data.folders import list_split
+from torchsite.data.imagecache import Listing
+from torchsite.data.inspection import Finding, inspect_halves, read_half
+from torchsite.data.load import find_folder
+from torchsite.data.request import Request
+from torchsite.evaluation.compare import Watch
+from torchsite.evaluation.examine import examine
+from torchsite.evaluation.training_log import find_log
+from torchsite.files import write_atomically
+from torchsite.model import SITE, BlackBox
+from torchsite.model.efficientnet import is_installed
+from torchsite.results import Result
+from torchsite.training import Fitted, fit
+from torchsite.training.auto import (
+    TRAINING_SHARE,
+    Deadline,
+    Decision,
+    Pace,
+    Plan,
+    Survey,
+    choose_epochs,
+    choose_settings,
+    measure_pace,
+)
+from torchsite.training.recipes import build_model, load_recipe, override
+
+RECIPE_FILE = "recipe.yaml"
+N_SURVEYED = 400
+
+# What an examination asks of the model for one picture, in validations and in explanations of all methods.
+PER_VALIDATION = 5
+PER_COMPARED = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """All that is known before training: the plan, both halves, what may harm, how fast things are here."""
+
+    plan: Plan
+    train: Dataset
+    test: Dataset
+    findings: tuple[Finding, ...]
+    pace: Pace | None
+    minutes: float
+    started: float
+
+    @property
+    def seconds_left(self) -> float:
+        """What remains of the minutes."""
+        return self.started + 60 * self.minutes - time.monotonic()
+
+
+def prepare(
+    data: str,
+    *,
+    minutes: float,
+    changes: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+    limit: int | None = None,
+    progress: bool = False,
+) -> Prepared:
+    """Look at the pictures and choose settings; `changes` are settings of the user's own.
+
+    A recipe that an earlier run left in `folder` is taken as it is, so that the run can go on.
+    """
+    started = time.monotonic()
+    changes = dict(changes or {})
+    left = None if folder is None else folder / RECIPE_FILE
+    if left is not None and left.is_file():
+        decision = Decision("all settings", str(left), "an earlier run was begun with these")
+        plan = Plan(override(load_recipe(left), changes), (decision,))
+        train, test, findings = open_halves(data, plan.recipe.size, progress)
+        return Prepared(plan, _first(train, limit), test, findings, None, minutes, started)
+    survey = survey_data(data, limit)
+    plan = choose_settings(data, survey, minutes=minutes, pretrained=is_installed())
+    plan = Plan(override(plan.recipe, changes), (*_kept(plan, changes), *_own(changes)))
+    train, test, findings = open_halves(data, plan.recipe.size, progress)
+    train, pace = _first(train, limit), None
+    if "epochs" not in changes:
+        pace = measure_pace(plan.recipe, train, test)
+        survey = Survey(len(train), len(test), survey.n_classes, survey.side)
+        plan = choose_epochs(plan, pace, survey, minutes)
+    return Prepared(plan, train, test, findings, pace, minutes, started)
+
+
+def train_prepared(
+    prepared: Prepared, folder: Path, *, resume: bool = False, progress: bool = False
+) -> tuple[Fitted[SITE | BlackBox], bool]:
+    """Train as planned; also whether time was up before the plan was fulfilled."""
+    recipe = prepared.plan.recipe
+    text = yaml.safe_dump(to_mapping(recipe), sort_keys=False, allow_unicode=True)
+    write_atomically(folder / RECIPE_FILE, text.encode())
+    deadline = Deadline(60 * prepared.minutes * TRAINING_SHARE)
+    fitted = fit(
+        build_model(recipe.model, prepared.train, recipe.training),
+        prepared.train,
+        recipe.training,
+        validation=prepared.test,
+        folder=folder,
+        resume=resume,
+        progress=progress,
+        callbacks=[deadline],
+    )
+    return fitted, deadline.reached
+
+
+def examine_prepared(
+    prepared: Prepared, fitted: Fitted[SITE | BlackBox], watch: Watch | None = None
+) -> Result:
+    """The examination for the report, on as many pictures as there is time for."""
+    limit, n_compared = _affordable(prepared)
+    result = examine(
+        fitted.model,
+        prepared.test,
+        training=prepared.train,
+        log=find_log(fitted.folder / "model"),
+        limit=limit,
+        n_compared=n_compared,
+        batch_size=32,
+        watch=watch,
+    )
+    warnings = [str(finding) for finding in prepared.findings]
+    return replace(result, values={**result.values, "inspection": warnings})
+
+
+def open_halves(data: str, size: int | None, progress: bool) -> tuple[Dataset, Dataset, tuple[Finding, ...]]:
+    """Both halves at a size; those of a folder are inspected, published sets are taken as they are."""
+    if data in CATALOGUE:
+        train, test = (load_dataset(data, half, size=size, progress=progress) for half in ("train", "test"))
+        return train, test, ()
+    requests = [_request(data, half, size, progress) for half in ("train", "test")]
+    ours, theirs = (read_half(find_folder(request), request) for request in requests)
+    return ours.pictures, theirs.pictures, tuple(inspect_halves(ours, theirs))
+
+
+def survey_data(data: str, limit: int | None = None) -> Survey:
+    """How many pictures of which size, from the heads of the files."""
+    if data in CATALOGUE:
+        train, test = (load_dataset(data, half, progress=False) for half in ("train", "test"))
+        n_train = len(_first(train, limit))
+        return Survey(n_train, len(test), len(train.classes), min(train.images.shape[-2:]))
+    requests = [_request(data, half, None, False) for half in ("train", "test")]
+    ours, theirs = (list_split(find_folder(request), request) for request in requests)
+    n_train = len(ours.files) if limit is None else min(limit, len(ours.files))
+    return Survey(n_train, len(theirs.files), len(ours.classes), usual_side(ours))
+
+
+def usual_side(listing: Listing) -> int:
+    """The median of the shorter sides, from some of the pictures."""
+    step = max(1, len(listing.files) // N_SURVEYED)
+    sides = []
+    for path in listing.paths[::step]:
+        try:
+            with Image.open(path) as picture:
+                sides.append(min(picture.size))
+        except Exception:  # damaged files make Pillow fail in many ways; reading them later says how
+            continue
+    return round(median(sides)) if sides else 128
+
+
+def _request(data: str, half: str, size: int | None, progress: bool) -> Request:
+    return Request(data, half, size=size, progress=progress, skip_unreadable=True)
+
+
+def _first(data: Dataset, limit: int | None) -> Dataset:
+    """The first pictures, if there is a limit; spread over the data, for folders are sorted by class."""
+    if limit is None or limit >= len(data):
+        return data
+    return data[:: len(data) // limit][:limit]
+
+
+def _kept(plan: Plan, changes: Mapping[str, Any]) -> list[Decision]:
+    """The decisions that the user did not take himself."""
+    fields = {
+        "size": "size",
+        "extractor": "model.feature_extractor",
+        "batch": "batch_size",
+        "targets": "targets",
+    }
+    given = {name.replace("-", "_") for name in changes}
+    return [decision for decision in plan.decisions if fields.get(decision.setting) not in given]
+
+
+def _own(changes: Mapping[str, Any]) -> list[Decision]:
+    return [Decision(name.replace("-", "_"), str(value), "as you asked") for name, value in changes.items()]
+
+
+def _affordable(prepared: Prepared) -> tuple[int, int]:
+    """How many pictures the examination can look at, and how many of them all methods can explain."""
+    if prepared.pace is None:
+        return 500, 32
+    n = min(prepared.plan.recipe.training.n_validation, len(prepared.test))
+    each = max(1e-4, prepared.pace.validation / max(1, n))
+    left = max(30.0, prepared.seconds_left)
+    looked = int(0.35 * left / each)
+    compared = int(0.25 * left * PER_VALIDATION / (each * PER_COMPARED))
+    return max(20, min(2000, looked)), max(8, min(100, compared))

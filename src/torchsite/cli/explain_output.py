@@ -1,0 +1,100 @@
+"""One explanation in words, numbers and pictures: what `torchsite explain` prints and writes."""
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from torchsite.files import write_atomically
+from torchsite.model import Explanation
+from torchsite.model.drawing import draw_explanation, draw_why, png
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: why the prediction, why this class (`chosen`), or why one class and not another."""
+
+    chosen: str | None = None
+    why: tuple[str, str] | None = None
+
+    def classes(self, explanation: Explanation, index: int) -> tuple[int, int]:
+        """The class in question and the one that it is held against: its strongest rival unless named."""
+        if self.why is not None:
+            first, second = (explanation.classes.index(name) for name in self.why)
+            return first, second
+        order: list[int] = explanation.logits[index].argsort(descending=True).tolist()
+        first = order[0] if self.chosen is None else explanation.classes.index(self.chosen)
+        return first, next(label for label in order if label != first)
+
+    def shown(self, explanation: Explanation) -> list[int]:
+        """The classes whose numbers are written: those asked about, or all."""
+        named = self.why or ((self.chosen,) if self.chosen is not None else explanation.classes)
+        return [explanation.classes.index(name) for name in named]
+
+
+def summary(explanation: Explanation, index: int, question: Question) -> dict[str, Any]:
+    """The prediction, the runner-up, and the evidence between the two classes in question."""
+    names, probabilities = explanation.classes, explanation.probabilities[index]
+    best, next_best = int(explanation.predicted[index]), int(explanation.runner_up()[index])
+    first, second = question.classes(explanation, index)
+    contrast = explanation.why(first, second)[index].double()
+    speaks_for, against = float(contrast.clamp_min(0).sum()), float(-contrast.clamp_max(0).sum())
+    return {
+        "prediction": names[best],
+        "probability": round(float(probabilities[best]), 4),
+        "runner_up": names[next_best],
+        "runner_up_probability": round(float(probabilities[next_best]), 4),
+        "class": names[first],
+        "class_probability": round(float(probabilities[first]), 4),
+        "rather_than": names[second],
+        "evidence_for": round(speaks_for, 4),
+        "evidence_against": round(against, 4),
+        "share_of_evidence": round(speaks_for / max(speaks_for + against, 1e-9), 4),
+    }
+
+
+def sentence(line: dict[str, Any]) -> str:
+    """The summary for people."""
+    return (
+        f"{line['picture']}: {line['prediction']} ({line['probability']:.1%}), "
+        f"then {line['runner_up']} ({line['runner_up_probability']:.1%}); "
+        f"{line['share_of_evidence']:.0%} of the evidence between {line['class']} and {line['rather_than']} "
+        f"speaks for {line['class']} → {line['written']}"
+    )
+
+
+def draw(explanation: Explanation, index: int, question: Question) -> Figure:
+    """The sheet that answers the question."""
+    if question.why is not None:
+        return draw_why(explanation, *question.why, index=index)
+    return draw_explanation(explanation, index, first=question.chosen)
+
+
+def write(explanation: Explanation, index: int, question: Question, path: Path, format: str) -> Path:
+    """The answer as a picture (png), as text (json) or as arrays (npz).
+
+    Numbers are the logits of all classes, and heatmaps and prototypes of the classes `shown`; `why` is there
+    if it was asked for.
+    """
+    if format == "png":
+        return write_atomically(path, png(draw(explanation, index, question)))
+    shown = question.shown(explanation)
+    arrays: dict[str, np.ndarray] = {
+        "logits": explanation.logits[index].numpy(),
+        "heatmaps": explanation.heatmaps()[index, shown].numpy(),
+        "prototypes": explanation.prototypes[index, shown].numpy(),
+    }
+    if question.why is not None:
+        arrays["why"] = explanation.why(*question.why)[index].numpy()
+    names = {"classes": list(explanation.classes), "shown": [explanation.classes[label] for label in shown]}
+    if format == "json":
+        values = {name: array.tolist() for name, array in arrays.items()}
+        return write_atomically(path, json.dumps(names | values).encode())
+    buffer = io.BytesIO()
+    text = {name: np.asarray(words) for name, words in names.items()}
+    np.savez_compressed(buffer, allow_pickle=False, **text, **arrays)
+    return write_atomically(path, buffer.getvalue())

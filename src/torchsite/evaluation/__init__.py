@@ -1,0 +1,1 @@
+"""What is measured of any model and any explainer, and kept as results."""

@@ -1,0 +1,84 @@
+"""All figures of one trained model on one data set: accuracy, consistency with its floor, completeness.
+
+Command:  torchsite evaluate MODEL --data mnist
+Cost:     10,000 MNIST pictures with two transforms each: about a minute on two cores; all measures share the
+          passes of a batch, one for the pictures as they are and one for each pose.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torchsite.configs import to_mapping
+from torchsite.data import Dataset, batches
+from torchsite.evaluation.remembering import Remembering, remembering
+from torchsite.metrics import METRICS, Poses, plain, strokes
+from torchsite.model import SITE, BlackBox
+from torchsite.results import Result
+
+OF_ANY_MODEL = ("accuracy", "prediction_equivariance")
+OF_SITE = ("self_consistency", "completeness")
+
+
+def evaluate(
+    model: SITE | BlackBox,
+    data: Dataset,
+    *,
+    judge: BlackBox | None = None,
+    poses: Poses | None = None,
+    batch_size: int = 250,
+    limit: int | None = None,
+    name: str = "evaluation",
+    watch: Callable[[str, int, int], None] | None = None,
+) -> Result:
+    """Measure a model; the explained class is the one predicted on the untransformed picture.
+
+    The poses are drawn from the model's own family unless given. `judge` is a black box that is asked what
+    the prototypes show (models whose features are the pixels); `watch(label, done, total)` is told of every
+    batch.
+    """
+    started = time.monotonic()
+    poses = poses or Poses(model.config.family, n=2)
+    data = data if limit is None else data[:limit]
+    shared = remembering(model.eval())
+    metrics = _metrics(model, shared, poses, judge)
+    for number, (images, labels) in enumerate(batches(data, batch_size)):
+        with torch.no_grad():
+            classes = shared(images).argmax(1)
+        indices = number * batch_size + torch.arange(len(images))
+        regions = strokes(images) if "pointing_game" in metrics else None
+        for metric in metrics.values():
+            metric.update(images, labels, classes, indices, regions)
+        shared.forget()
+        if watch is not None:
+            watch("measuring", int(indices[-1]) + 1, len(data))
+    values = {key: plain(metric.compute()) for key, metric in metrics.items()}
+    config = {
+        "model": to_mapping(model.config),
+        "data": data.title,
+        "n_images": len(data),
+        "n_transforms": poses.n,
+        "family": to_mapping(poses.family),
+    }
+    return Result(name, values, config, poses.seed, time.monotonic() - started)
+
+
+def _metrics(
+    model: SITE | BlackBox, shared: Remembering, poses: Poses, judge: BlackBox | None
+) -> dict[str, Any]:
+    """The measures that apply to this model; strokes are the region where pixels are the features."""
+    pixels = isinstance(model, SITE) and pixels_are_features(model)
+    names = [*OF_ANY_MODEL, *(OF_SITE if isinstance(model, SITE) else ())]
+    names += ["pointing_game"] if pixels and model.config.image_shape[0] == 1 else []
+    options: dict[str, Any] = {"poses": poses, "n_classes": model.config.n_classes}
+    metrics: dict[str, Any] = {name: METRICS[name](shared, shared, **options) for name in names}
+    if judge is not None and pixels:
+        metrics["prototype_recognition"] = METRICS["prototype_recognition"](shared, judge=judge, **options)
+    return metrics
+
+
+def pixels_are_features(model: SITE | BlackBox) -> bool:
+    """Whether prototypes and heatmaps are drawn on the pixels themselves."""
+    return model.config.feature_extractor == "identity"

@@ -1,0 +1,1 @@
+"""Models that must know object from scene: BAM (appendix)."""

@@ -1,0 +1,87 @@
+"""The sheets of the BAM experiment for a picture that anyone may show: a cat's face on a pagoda.
+
+The cat comes with scikit-image, the pagoda with scikit-learn. Neither model has seen the like: the object
+model knows breeds of cats and dogs and fruit, the scene model no pagodas. Each explains the class it names.
+
+Claim:    SITE's map shows the cat's face to the object model and what is around it to the scene model, and
+          it moves with the picture.
+Command:  torchsite reproduce bam_photograph   (on the models of `reproduce bam`; needs scikit-image)
+Cost:     a minute, once the models are there.
+"""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageDraw
+from sklearn.datasets import load_sample_image
+
+from torchsite.data import BamDataset, Dataset, to_float
+from torchsite.data.bam import compose
+from torchsite.paper.bam import experiment as bam
+from torchsite.paper.bam.measures import LABELLINGS, MODELS, Models
+from torchsite.paper.bam.sheet import SHEET, keep_sheet
+from torchsite.paper.photographs import open_photograph
+from torchsite.paper.runs import finished, load_finished
+from torchsite.results import Result
+from torchsite.shapes import Size
+
+# The outline of the cat's face in chelsea.png, column and row by turns.
+FACE = (35, 60, 45, 0, 345, 0, 350, 60, 355, 150, 330, 220, 290, 262, 240, 285, 190, 275, 110, 235, 60, 190)
+PLACE = 3  # the random stream that says how large the face is and where
+
+
+def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
+    """Explain one picture with the models of the BAM experiment beside; train them if they are not there."""
+    started = time.monotonic()
+    place = folder.with_name("bam-quick" if quick else "bam")
+    models = _models(place, quick=quick, progress=progress)
+    picture = photograph(models["site"])
+    methods = [method for method in SHEET if not quick or method in bam.QUICK_METHODS]
+    sheet = keep_sheet(models, picture, methods, folder / "bam_photograph.npz")
+    config = {"quick": quick, "sources": ["scikit-image's chelsea.png", "scikit-learn's china.jpg"]}
+    result = Result("bam_photograph", {"sheet": sheet}, config, 0, time.monotonic() - started)
+    result.save(folder / "bam_photograph.json")
+    return result
+
+
+def _models(place: Path, *, quick: bool, progress: bool) -> dict[str, Models]:
+    """The four models of the BAM experiment; its pictures are composed only if one has to be trained."""
+    folders = {kind: [place / f"{kind}-{by}" for by in LABELLINGS] for kind in MODELS}
+    if all(finished(folder) for both in folders.values() for folder in both):
+        return {kind: Models(*map(load_finished, both)) for kind, both in folders.items()}
+    return bam.train_all(place, bam.QUICK if quick else {}, quick=quick, progress=progress)[1]
+
+
+def photograph(models: Models) -> BamDataset:
+    """The cat's face on the pagoda, labelled with what the models see in it."""
+    _, height, width = models.objects.config.image_shape
+    scene = Dataset(_pagoda((height, width)), torch.zeros(1, dtype=torch.long), ("pagoda",), "china.jpg")
+    made = compose(scene, [[_face()]], ("cat",), per_pair=1, seed=PLACE, progress=False)
+    image = to_float(made.images)
+    with torch.no_grad():
+        objects, scenes = (model.eval()(image).argmax(1) for model in (models.objects, models.scenes))
+    return replace(
+        made,
+        object_labels=objects,
+        scene_labels=scenes,
+        object_classes=tuple(models.objects.classes),
+        scene_classes=tuple(models.scenes.classes),
+    )
+
+
+def _face() -> Image.Image:
+    cat = open_photograph("chelsea.png")
+    outline = Image.new("L", cat.size)
+    ImageDraw.Draw(outline).polygon(FACE, fill=255)
+    cat.putalpha(outline)
+    return cat.crop(outline.getbbox())
+
+
+def _pagoda(size: Size) -> torch.Tensor:
+    photo = Image.fromarray(load_sample_image("china.jpg"))
+    side = min(photo.size)
+    square = photo.crop((0, 0, side, side)).resize((size[1], size[0]), Image.Resampling.BICUBIC)
+    return torch.from_numpy(np.asarray(square).transpose(2, 0, 1).copy())[None]

@@ -1,0 +1,95 @@
+"""Which post-hoc methods stand in the tables, with which options, and one measure of all of them.
+
+Every method on every model is a step of its own, a file that is taken as it is when the run goes on. Methods
+that ask the model many times for a picture get fewer pictures, the first ones; tables state how many.
+
+A SITE model stands in them twice: with the maps that it shows, and with the other kind that the same weights
+give (relative to all classes, or the paper's, which are not).
+"""
+
+import copy
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torchsite.attribution import METHODS
+from torchsite.evaluation.compare import compare
+from torchsite.evaluation.comparison import Cell
+from torchsite.evaluation.methods import applies, options_of
+from torchsite.model import SITE, BlackBox
+from torchsite.paper.models import Pair
+
+log = logging.getLogger(__name__)
+
+
+def quick_limits(slow: Mapping[str, int]) -> dict[str, int]:
+    """How many pictures each method gets in a slice: a dozen, slow ones a few."""
+    return {method: 4 if method in slow else 12 for method in METHODS}
+
+
+def measured(
+    pair: Pair,
+    metric: str,
+    folder: Path,
+    *,
+    n_pictures: Mapping[str, int],
+    n_transforms: int,
+    methods: Sequence[str] | None = None,
+    batch_size: int = 64,
+    seed: int = 0,
+) -> Iterator[tuple[str, int, Cell]]:
+    """One measure of every method on both models: the model's kind, how many pictures, the cell."""
+    for kind, model in pair:
+        for name, method, explained in rows_for(model, METHODS if methods is None else methods):
+            started = time.monotonic()
+            limit = min(n_pictures.get(method, len(pair.test)), len(pair.test))
+            comparison = compare(
+                explained,
+                data=pair.test,
+                methods=[method],
+                metrics=[metric],
+                family=model.config.family,
+                n_transforms=n_transforms,
+                seed=seed,
+                limit=limit,
+                batch_size=batch_size,
+                method_options={method: options_of(method, model)},
+                out=folder / "steps" / f"{kind}-{name}.json",
+            )
+            log.info("%s of %s on %s: %.0f s", metric, name, kind, time.monotonic() - started)
+            yield kind, limit, replace(comparison.cells[0], method=name)
+
+
+def rows_for(model: SITE | BlackBox, methods: Iterable[str]) -> Iterator[tuple[str, str, SITE | BlackBox]]:
+    """The rows of a table for one model: how each is called, its method, and the model that is explained."""
+    for method in methods:
+        if applies(method, model):
+            yield method, method, model
+            if method == "self_explanation":
+                assert isinstance(model, SITE)
+                name, other = other_maps(model)
+                yield name, method, other
+
+
+def other_maps(model: SITE) -> tuple[str, SITE]:
+    """The same weights answering with the other kind of maps, and how tables call them."""
+    other = copy.copy(model)
+    other.config = replace(model.config, zero_sum=not model.config.zero_sum)
+    return "relative_explanation" if other.config.zero_sum else "plain_explanation", other
+
+
+def line_of(kind: str, n_images: int, cell: Cell) -> dict[str, Any]:
+    """What every line of a table begins with: who explains what, on how many pictures, at what cost."""
+    line: dict[str, Any] = {
+        "model": kind,
+        "method": cell.method,
+        "n_images": n_images,
+        "options": dict(cell.options),
+    }
+    if cell.reason is not None:
+        return line | {"reason": cell.reason}
+    cost = 1000 * cell.explain_seconds / cell.n_explained if cell.n_explained else None
+    return line | {"ms_per_image": cost, "seconds": cell.seconds}

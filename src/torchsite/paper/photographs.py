@@ -1,0 +1,70 @@
+"""Photographs that come with scikit-image, explained by the CIFAR-10 model in two poses.
+
+Claim:    pictures from elsewhere, shrunk to the model's size, are explained like its own, and the explanation
+          moves with them. (The cat is a cat; a rocket and a motorcycle are no classes of CIFAR-10: theirs are
+          the nearest.)
+Command:  torchsite reproduce cifar10_photographs
+Cost:     seconds. It needs scikit-image.
+"""
+
+import time
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image
+
+from torchsite.data import Dataset
+from torchsite.errors import ConfigError
+from torchsite.model import SITE
+from torchsite.paper.models import pair_beside
+from torchsite.paper.shown import explained, keep
+from torchsite.results import Result
+from torchsite.shapes import Pixels
+
+# The photographs, and the class that each comes nearest to.
+PHOTOGRAPHS = {"chelsea.png": "cat", "rocket.jpg": "airplane", "motorcycle_left.png": "automobile"}
+
+
+def run(recipe: str, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
+    """Explain the photographs, each as it is and moved."""
+    started = time.monotonic()
+    pair = pair_beside(recipe, folder, quick=quick, progress=progress)
+    notes, arrays = explained(pair.site, photographs(pair.site), torch.arange(len(PHOTOGRAPHS)))
+    for note, name in zip(notes, PHOTOGRAPHS, strict=True):
+        note["photograph"] = name
+    config = pair.description() | {"recipe": recipe, "quick": quick, "source": "scikit-image"}
+    name = f"{recipe}_photographs"
+    return keep(name, folder, {"pictures": notes}, config, arrays, time.monotonic() - started)
+
+
+def photographs(model: SITE) -> Dataset:
+    """The middle square of each photograph in the model's size; a class that the model lacks is its first."""
+    images = torch.cat([_square(name, model.config.image_shape) for name in PHOTOGRAPHS])
+    labels = [model.classes.index(c) if c in model.classes else 0 for c in PHOTOGRAPHS.values()]
+    return Dataset(images, torch.tensor(labels), model.classes, "photographs")
+
+
+def open_photograph(name: str) -> Image.Image:
+    """A photograph of scikit-image's, in colour."""
+    try:
+        folder = Path(str(import_module("skimage.data").__file__)).parent
+    except ImportError as error:
+        raise ConfigError(
+            f"the photographs come with scikit-image, which is missing ({error}): pip install scikit-image"
+        ) from error
+    with Image.open(folder / name) as file:
+        return file.convert("RGB")
+
+
+def _square(name: str, shape: tuple[int, int, int]) -> Pixels:
+    pixels = np.array(open_photograph(name))
+    picture = torch.from_numpy(pixels).permute(2, 0, 1)[None].float()
+    side = min(picture.shape[-2:])
+    top, left = ((length - side) // 2 for length in picture.shape[-2:])
+    square = picture[..., top : top + side, left : left + side]
+    small = F.interpolate(square, size=shape[1:], mode="bilinear", align_corners=False, antialias=True)
+    small = small.mean(1, keepdim=True) if shape[0] == 1 else small
+    return small.round().clamp(0, 255).to(torch.uint8)

@@ -1,0 +1,194 @@
+"""What the prototypes are asked to resemble: the targets of the transformation loss, in [0, 1].
+
+| targets | E over x_i of | asks of w_i | cost |
+|---|---|---|---|
+| mean | all pictures of class i | the average i, in this pose | none: a running mean |
+| nearest | the pictures of class i nearest to x | an i that resembles this x | a table, once; look-ups |
+| sampled | one random i each, as the authors do | as mean, noisily | classes × batch passes of F1 |
+
+For F1 = identity the features of a picture are its pixels; otherwise they are stop-gradient features,
+carried back to the canonical pose and remembered from the step that last saw the picture.
+"""
+
+import abc
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Int32, Int64, UInt8
+from torch import Tensor, nn
+
+from torchsite.data import Dataset, to_float
+from torchsite.model import SITE
+from torchsite.objective import Targets, class_feature_sums, to_unit
+from torchsite.randomness import Rng
+from torchsite.shapes import Features, Labels, Pixels
+from torchsite.training.config import TrainingConfig
+from torchsite.training.distributed import rows_of_all_ranks, sum_over_ranks
+from torchsite.training.loader import Rows, Share
+from torchsite.transforms import Transform
+
+CHUNK = 1024
+WHOLE = Share()
+NearestTable = Int32[Tensor, "pictures classes nearest"]
+
+
+class TargetSource(nn.Module, abc.ABC):
+    """Gives the targets of a batch and learns from its features; what it has learnt is checkpointed."""
+
+    @abc.abstractmethod
+    def forward(self, rows: Rows, rng: Rng, share: Share = WHOLE) -> Targets:
+        """Targets for these pictures, per class (and picture), in the canonical pose.
+
+        `rng` draws for the whole global batch, of which the pictures are a share.
+        """
+
+    def learn(self, features: Features, rows: Rows, labels: Labels, transform: Transform) -> None:
+        """Take note of the features of transformed pictures, already in [0, 1]."""
+        del features, rows, labels, transform
+
+
+class FixedMeans(TargetSource):
+    """Class-mean pictures, computed once: the closed form for F1 = identity."""
+
+    means: Tensor
+
+    def __init__(self, data: Dataset) -> None:
+        super().__init__()
+        self.register_buffer("means", class_mean_images(data), persistent=False)
+
+    def forward(self, rows: Rows, rng: Rng, share: Share = WHOLE) -> Targets:
+        """The same means for every picture."""
+        return self.means
+
+
+class RunningMeans(TargetSource):
+    """Class-mean features, a decaying mean over training batches: the closed form for learned features."""
+
+    sums: Tensor
+    weights: Tensor
+
+    def __init__(self, n_classes: int, shape: tuple[int, int, int], decay: float) -> None:
+        super().__init__()
+        self.decay = decay
+        self.register_buffer("sums", torch.zeros(n_classes, *shape))
+        self.register_buffer("weights", torch.zeros(n_classes, 1, *shape[1:]))
+
+    def forward(self, rows: Rows, rng: Rng, share: Share = WHOLE) -> Targets:
+        """The means so far; one half, which asks for nothing, where nothing was seen yet."""
+        means = self.sums / self.weights.clamp_min(1e-6)
+        return torch.where(self.weights > 1e-6, means, torch.full_like(means, 0.5))
+
+    def learn(self, features: Features, rows: Rows, labels: Labels, transform: Transform) -> None:
+        """Add the sums of all ranks to the decayed old ones."""
+        sums, weights = class_feature_sums(features, labels, transform, len(self.sums))
+        for total, new in ((self.sums, sums), (self.weights, weights)):
+            total.mul_(self.decay).add_(sum_over_ranks(new))
+
+
+class NearestExemplars(TargetSource):
+    """The mean of a few of the pictures of each class that are nearest to x."""
+
+    bank: UInt8[Tensor, "pictures depth rows cols"]
+
+    def __init__(self, data: Dataset, config: TrainingConfig, shape: tuple[int, int, int] | None) -> None:
+        super().__init__()
+        self.n_exemplars = config.n_exemplars
+        self.learns = shape is not None
+        self.register_buffer("table", nearest_exemplars(data, config.n_nearest), persistent=False)
+        bank = data.images if shape is None else torch.full((len(data), *shape), 128, dtype=torch.uint8)
+        self.register_buffer("bank", bank, persistent=self.learns)
+
+    def forward(self, rows: Rows, rng: Rng, share: Share = WHOLE) -> Targets:
+        """Means over `n_exemplars` neighbours, drawn anew for each batch."""
+        table: Tensor = self.get_buffer("table")[rows.to(self.bank.device)]
+        columns = torch.randperm(table.shape[-1], generator=rng)[: self.n_exemplars]
+        chosen = table[:, :, columns.to(table.device)].long()
+        return self.bank[chosen].float().mean(2).div_(255)
+
+    def learn(self, features: Features, rows: Rows, labels: Labels, transform: Transform) -> None:
+        """Remember the features of all ranks in the canonical pose, where the picture covers it."""
+        if not self.learns:
+            return
+        back = transform.inverse()
+        mask = back.mask((features.shape[-2], features.shape[-1])).unsqueeze(1)
+        fresh = (back(features.detach()) * 255).round().clamp(0, 255).to(torch.uint8)
+        places = rows.to(self.bank.device)
+        renewed = torch.where(mask, fresh, self.bank[places])
+        self.bank[rows_of_all_ranks(places)] = rows_of_all_ranks(renewed)
+
+
+class SampledExemplars(TargetSource):
+    """One random picture of each class per picture, sent through F1 each time: the authors' scheme."""
+
+    def __init__(self, data: Dataset, model: SITE) -> None:
+        super().__init__()
+        self.images = data.images
+        self.members = [torch.nonzero(data.labels == i).flatten() for i in range(len(data.classes))]
+        self.model = [model]  # in a list: the model is not a part of its targets
+
+    def forward(self, rows: Rows, rng: Rng, share: Share = WHOLE) -> Targets:
+        """classes × batch additional forward passes through F1."""
+        model = self.model[0]
+        n = len(rows) * share.of
+        chosen = sample_members(self.members, n, rng)[share.rows(n)]
+        with torch.no_grad():
+            device = next(model.parameters()).device
+            features = model.features(to_float(self.images[chosen.flatten()]).to(device))
+        return to_unit(features, model.bce_slope).unflatten(0, (len(rows), len(self.members)))
+
+
+def make_targets(model: SITE, data: Dataset, config: TrainingConfig) -> TargetSource:
+    """The source of targets that the configuration asks for."""
+    identity = model.config.feature_extractor == "identity"
+    shape = None if identity else model.feature_shape
+    if config.targets == "nearest":
+        return NearestExemplars(data, config, shape)
+    if config.targets == "sampled":
+        return SampledExemplars(data, model)
+    return FixedMeans(data) if shape is None else RunningMeans(len(data.classes), shape, config.mean_decay)
+
+
+def class_mean_images(data: Dataset) -> Targets:
+    """The mean picture of each class, in [0, 1]."""
+    sums = torch.zeros(len(data.classes), *data.images.shape[1:], dtype=torch.float64)
+    for images, labels in zip(data.images.split(CHUNK), data.labels.split(CHUNK), strict=True):
+        sums.index_add_(0, labels, images.double())
+    counts = torch.tensor(data.counts).clamp_min(1).view(-1, 1, 1, 1)
+    return (sums / (255 * counts)).float()
+
+
+def sample_members(members: list[Labels], n: int, rng: Rng) -> Int64[Tensor, "batch classes"]:
+    """One random member of each class, for each of `n` pictures."""
+    draws = torch.rand(n, len(members), generator=rng, dtype=torch.float64)
+    sizes = torch.tensor([len(rows) for rows in members])
+    picks = (draws * sizes).long()
+    return torch.stack([rows[picks[:, i]] for i, rows in enumerate(members)], dim=1)
+
+
+@torch.no_grad()
+def nearest_exemplars(data: Dataset, k: int, side: int = 14, chunk: int = 1024) -> NearestTable:
+    """For every picture and class, the `k` nearest other pictures of that class, nearest first.
+
+    Nearness is the Euclidean distance of pixels, at no more than `side` pixels a side: one matrix product
+    of all pictures with all. A class of fewer than k pictures repeats them.
+    """
+    points = _points(data.images, side)
+    squares = points.square().sum(1)
+    table = torch.empty(len(data), len(data.classes), k, dtype=torch.int32)
+    for label in range(len(data.classes)):
+        members = torch.nonzero(data.labels == label).flatten()
+        for start in range(0, len(data), chunk):
+            rows = torch.arange(start, min(start + chunk, len(data)))
+            distances = torch.addmm(squares[members], points[rows], points[members].T, alpha=-2)
+            distances.masked_fill_(rows[:, None] == members, torch.inf)
+            nearest = distances.topk(min(k, max(1, len(members) - 1)), dim=1, largest=False).indices
+            repeats = -(-k // nearest.shape[1])
+            table[rows, label] = members[nearest].repeat(1, repeats)[:, :k].int()
+    return table
+
+
+def _points(pixels: Pixels, side: int) -> Tensor:
+    """Pictures as points: pooled to at most `side` pixels a side, flattened."""
+    size = (min(side, pixels.shape[-2]), min(side, pixels.shape[-1]))
+    parts = [F.adaptive_avg_pool2d(to_float(part), size).flatten(1) for part in pixels.split(4096)]
+    return torch.cat(parts)

@@ -1,0 +1,73 @@
+"""Measures of one model share the passes of a batch, and find what they would have found alone."""
+
+import pytest
+import torch
+
+from torchsite.data import load_dataset
+from torchsite.evaluation.evaluate import evaluate
+from torchsite.evaluation.remembering import remembering
+from torchsite.metrics import METRICS, Poses, plain
+from torchsite.model import SITE, BlackBox
+
+TINY = {"widths": [4, 4], "code": 8}
+
+
+@pytest.fixture
+def digits():
+    return load_dataset("mnist_sample", "test")[:40]
+
+
+@pytest.fixture
+def models():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        site = SITE(
+            "identity", "lateral", image_shape=(1, 28, 28), generator_options={**TINY, "trunk": [4, 4]}
+        )
+        return site.eval(), BlackBox("identity", image_shape=(1, 28, 28), encoder_options=TINY).eval()
+
+
+def count_passes(model, monkeypatch, name):
+    passes, whole = [], getattr(model, name)
+    monkeypatch.setattr(model, name, lambda images: passes.append(len(images)) or whole(images))
+    return passes
+
+
+def test_a_batch_costs_one_pass_as_it_is_and_one_for_each_pose(models, digits, monkeypatch):
+    site, judge = models
+    passes = count_passes(site, monkeypatch, "run")
+    result = evaluate(site, digits, judge=judge, poses=Poses(n=2), batch_size=20)
+    assert len(passes) == 2 * 3
+    assert {"self_consistency", "pointing_game", "prototype_recognition", "completeness"} <= set(
+        result.values
+    )
+
+
+def test_the_black_box_is_asked_once_too(models, digits, monkeypatch):
+    passes = count_passes(models[1], monkeypatch, "forward")
+    evaluate(models[1], digits, poses=Poses(n=2), batch_size=20)
+    assert len(passes) == 2 * 3
+
+
+def test_shared_passes_change_no_figure(models, digits):
+    poses = Poses(n=2)
+    shared = evaluate(models[0], digits, poses=poses, batch_size=40).values
+    images = digits.images.float() / 255
+    classes = models[0](images).argmax(1)
+    for name in ("accuracy", "prediction_equivariance", "self_consistency"):
+        alone = METRICS[name](models[0], models[0], poses=poses, n_classes=10)
+        alone.update(images, digits.labels, classes)
+        assert shared[name] == plain(alone.compute()), name
+
+
+def test_other_pictures_are_another_pass_and_forgotten_ones_too(models, digits, monkeypatch):
+    passes = count_passes(models[0], monkeypatch, "run")
+    shared, images = remembering(models[0]), digits.images[:4].float() / 255
+    first = shared.explain(images)
+    assert shared.explain(images.clone()) is first
+    assert not torch.equal(shared(images.flip(0)), first.logits)
+    shared(images.reshape(2, 2, 1, 28, 28).flatten(0, 1))
+    assert len(passes) == 2
+    shared.forget()
+    shared(images)
+    assert len(passes) == 3

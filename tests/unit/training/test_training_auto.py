@@ -1,0 +1,115 @@
+"""Settings follow the data, epochs follow the clock, and every decision has its reason."""
+
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchsite.data import Dataset
+from torchsite.errors import ConfigError
+from torchsite.training.auto import (
+    MOST_FROM_SCRATCH,
+    PRETRAINED,
+    TRAINING_SHARE,
+    Deadline,
+    Pace,
+    Survey,
+    choose_epochs,
+    choose_settings,
+    measure_pace,
+)
+from torchsite.training.recipes import ModelSettings
+
+surveys = st.builds(
+    Survey,
+    n_train=st.integers(4, 200_000),
+    n_test=st.integers(2, 10_000),
+    n_classes=st.integers(2, 500),
+    side=st.integers(8, 4000),
+)
+
+
+def chosen(plan):
+    return {decision.setting: decision.chosen for decision in plan.decisions}
+
+
+@given(surveys, st.floats(0.5, 600), st.booleans())
+def test_every_choice_can_be_trained(survey, minutes, pretrained):
+    plan = choose_settings("photos", survey, minutes=minutes, pretrained=pretrained)
+    training = plan.recipe.training
+    assert 2 <= training.batch_size <= survey.n_train
+    assert all(decision.why for decision in plan.decisions)
+    assert plan.recipe.size in (32, 64, 96, 128)
+    assert not (
+        plan.recipe.model.feature_extractor == PRETRAINED and (not pretrained or plan.recipe.size < 64)
+    )
+
+
+@given(surveys, st.floats(0.5, 600), st.floats(0.01, 20), st.floats(0, 60))
+def test_the_estimate_keeps_within_its_share_of_the_time(survey, minutes, step, validation):
+    plan = choose_settings("photos", survey, minutes=minutes, pretrained=False)
+    timed = choose_epochs(plan, Pace(step, validation), survey, minutes)
+    training = timed.recipe.training
+    assert 1 <= training.validate_every <= training.epochs <= MOST_FROM_SCRATCH
+    if training.epochs > 1:
+        assert timed.seconds <= 60 * minutes * TRAINING_SHARE + 2 * validation
+
+
+def test_more_time_buys_more_epochs():
+    survey = Survey(2000, 500, 10, 128)
+    plan = choose_settings("photos", survey, minutes=30, pretrained=True)
+    short, long = (choose_epochs(plan, Pace(0.5, 5), survey, m).recipe.training.epochs for m in (10, 30))
+    assert 1 < short < long
+
+
+def test_a_budget_that_is_too_small_is_told():
+    survey = Survey(20_000, 500, 10, 128)
+    plan = choose_epochs(
+        choose_settings("photos", survey, minutes=1, pretrained=True), Pace(1.0, 5), survey, 1
+    )
+    assert "will be stopped" in plan.decisions[-1].why
+
+
+def test_pictures_decide():
+    small = choose_settings("icons", Survey(500, 100, 5, 28), minutes=30, pretrained=True)
+    assert (chosen(small)["extractor"], chosen(small)["size"]) == ("pyramid", "32")
+    photos = choose_settings("photos", Survey(500, 100, 5, 600), minutes=30, pretrained=True)
+    assert (chosen(photos)["extractor"], chosen(photos)["size"]) == (PRETRAINED, "128")
+    bare = choose_settings("photos", Survey(500, 100, 5, 600), minutes=30, pretrained=False)
+    assert "torchsite[pretrained]" in next(d.why for d in bare.decisions if d.setting == "extractor")
+    hurried = choose_settings("photos", Survey(9000, 100, 5, 600), minutes=20, pretrained=True)
+    assert int(chosen(hurried)["size"]) < 128
+    many = choose_settings("photos", Survey(9000, 100, 101, 600), minutes=30, pretrained=True)
+    assert chosen(many)["targets"] == "mean"
+
+
+def test_too_few_pictures_are_refused():
+    with pytest.raises(ConfigError, match="at least 4 pictures"):
+        Survey(3, 2, 2, 100)
+
+
+def test_the_pace_is_that_of_the_very_model_and_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    pixels = torch.randint(0, 256, (40, 3, 16, 16), dtype=torch.uint8)
+    data = Dataset(pixels, torch.arange(40) % 2, ("a", "b"))
+    plan = choose_settings("photos", Survey(40, 40, 2, 16), minutes=1, pretrained=False)
+    model = ModelSettings(extractor_options={"widths": (4, 4, 4, 4), "common": 4})
+    begun = time.monotonic()
+    pace = measure_pace(replace(plan.recipe, model=model), data, data)
+    assert 0 < pace.step < time.monotonic() - begun
+    assert pace.validation > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_deadline_stops_once_time_is_up():
+    trainer = SimpleNamespace(should_stop=False)
+    patient, hasty = Deadline(1000), Deadline(-1)
+    patient.on_train_batch_end(trainer, None)
+    assert not trainer.should_stop
+    hasty.on_train_batch_end(trainer, None)
+    assert trainer.should_stop
+    assert (patient.reached, hasty.reached) == (False, True)
