@@ -24,11 +24,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from torchsite.errors import ShapeError
+from torchsite.metrics.carried import carry
 from torchsite.metrics.estimate import N_RESAMPLES, Estimate, estimates, ratio
 from torchsite.metrics.grouping import N_BINS, Curve, Grouping, calibrated, partner_offset
 from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
 from torchsite.metrics.poses import Poses
-from torchsite.metrics.similarity import masked_cosine, masked_pearson
 from torchsite.randomness import Rng
 from torchsite.shapes import Heatmaps, Images, Labels
 from torchsite.transforms import Transform, TransformFamily
@@ -87,13 +87,12 @@ def consistency_scores(
 
     `untouched` is I(x), `renewed` is I(T x); the floor carries the map of the picture `offset` places on.
     """
-    masks = transform.mask((renewed.shape[-2], renewed.shape[-1]))
-    counts = masks.flatten(1).any(1)
-    carried, mismatched = transform(torch.stack([untouched, untouched.roll(-offset, 0)], dim=1)).unbind(1)
-    raw, centred = masked_cosine(carried, renewed, masks), masked_pearson(carried, renewed, masks)
+    both = carry(untouched, renewed, transform, others=untouched.roll(-offset, 0)[:, None])
+    counts, floor = both.visible, both.mismatched[:, 0]
     has_partner = counts & (offset % max(len(renewed), 1) != 0)
-    floor = masked_cosine(mismatched, renewed, masks)
-    return torch.stack([raw, centred, counts.double(), floor * has_partner, has_partner.double()], dim=1)
+    return torch.stack(
+        [both.raw, both.centred, counts.double(), floor * has_partner, has_partner.double()], dim=1
+    )
 
 
 class SelfConsistency(Measure):

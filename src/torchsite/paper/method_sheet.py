@@ -19,7 +19,7 @@ from torchsite.data import to_float
 from torchsite.errors import NotApplicableError
 from torchsite.evaluation.methods import applies, options_of
 from torchsite.metrics import as_explainer
-from torchsite.metrics.similarity import masked_cosine
+from torchsite.metrics.carried import carry_and_renew
 from torchsite.paper.models import Pair, pair_beside
 from torchsite.paper.shown import Rows, first_right, keep, pose_of, predictions, preferred
 from torchsite.results import Result
@@ -55,9 +55,7 @@ def explained_by_all(
 ) -> tuple[list[dict[str, Any]], dict[str, Tensor]]:
     """For each model and method: its maps I(x), I(T x), T(I(x)), or the reason why there are none."""
     images, transform = to_float(pair.test.images[rows]), pose_of(pair.site, rows)
-    moved = transform(images)
-    masks = transform.mask((images.shape[-2], images.shape[-1]))
-    arrays, lines = {"images": images, "moved": moved}, []
+    arrays, lines = {"images": images, "moved": transform(images)}, []
     for kind, model in pair:
         with torch.no_grad():
             classes = model.eval()(images).argmax(1)
@@ -65,11 +63,10 @@ def explained_by_all(
             line: dict[str, Any] = {"model": kind, "method": method}
             try:
                 explain = as_explainer(METHODS[method](model, **options_of(method, model)), model)
-                maps, renewed = explain(images, classes), explain(moved, classes)
+                both = carry_and_renew(explain, images, classes, transform)
             except NotApplicableError as error:
                 lines.append(line | {"reason": str(error)})
                 continue
-            carried = transform(maps)
-            arrays[f"{kind}.{method}"] = torch.stack([maps, renewed, carried], dim=1)
-            lines.append(line | {"self-consistency": masked_cosine(carried, renewed, masks).tolist()})
+            arrays[f"{kind}.{method}"] = torch.stack([both.untouched, both.renewed, both.carried], dim=1)
+            lines.append(line | {"self-consistency": both.raw.tolist()})
     return lines, arrays

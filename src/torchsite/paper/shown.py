@@ -13,7 +13,7 @@ from torch import Tensor
 
 from torchsite.data import Dataset, batches, to_float
 from torchsite.metrics import Poses
-from torchsite.metrics.similarity import masked_cosine
+from torchsite.metrics.carried import carry
 from torchsite.model import SITE
 from torchsite.paper.arrays import save_arrays
 from torchsite.results import Result
@@ -60,10 +60,8 @@ def explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[dict[str, An
     moved = transform(images)
     before, after = model.explain(images), model.explain(moved)
     classes = before.predicted
-    maps, renewed = before.heatmaps(classes=classes), after.heatmaps(classes=classes)
-    carried = transform(maps)
-    size = (images.shape[-2], images.shape[-1])
-    cosines = masked_cosine(carried, renewed, transform.mask(size))
+    both = carry(before.heatmaps(classes=classes), after.heatmaps(classes=classes), transform)
+    scores = both.raw
     notes = [
         {
             "row": int(rows[i]),
@@ -71,12 +69,12 @@ def explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[dict[str, An
             "predicted": data.classes[int(classes[i])],
             "predicted when moved": data.classes[int(after.predicted[i])],
             "probability": float(before.probabilities[i].max()),
-            "self-consistency": float(cosines[i]),
+            "self-consistency": float(scores[i]),
         }
         for i in range(len(rows))
     ]
-    arrays = {"images": images, "moved": moved, "maps": maps, "moved_maps": renewed, "carried_maps": carried}
-    return notes, arrays
+    maps = {"maps": both.untouched, "moved_maps": both.renewed, "carried_maps": both.carried}
+    return notes, {"images": images, "moved": moved} | maps
 
 
 def keep(

@@ -18,7 +18,7 @@ from torchsite.data import Dataset, to_float
 from torchsite.errors import NotApplicableError
 from torchsite.evaluation.examine import method_options
 from torchsite.metrics import Poses
-from torchsite.metrics.similarity import masked_cosine
+from torchsite.metrics.carried import carry_and_renew
 from torchsite.model import SITE, BlackBox
 from torchsite.model.drawing import draw_sheet, new_figure, show_heatmap, show_picture
 from torchsite.report.charts import words
@@ -52,7 +52,7 @@ def draw_moving(model: SITE | BlackBox, data: Dataset, result: Result) -> Figure
     shown = result.values["examples"][:MOST_ROWS]
     images, labels = pictures(data, shown), predicted(shown)
     transform = pose_of(result, shown)
-    moved, masks = transform(images), transform.mask((images.shape[-2], images.shape[-1]))
+    moved = transform(images)
     explainers = explainers_of(model, images, labels)
     figure, grid = new_figure(len(shown), 2 + 3 * len(explainers), 0.78)
     for i, row in enumerate(grid):
@@ -60,14 +60,13 @@ def draw_moving(model: SITE | BlackBox, data: Dataset, result: Result) -> Figure
         show_picture(row[1], moved[i], "T x" if i == 0 else "")
         _name_row(row[0], data.classes[int(labels[i])])
     for k, (name, explain) in enumerate(explainers.items()):
-        still, renewed = explain(images, labels), explain(moved, labels)
-        carried = transform(still)
-        scores = masked_cosine(carried, renewed, masks)
+        both = carry_and_renew(explain, images, labels, transform)
+        scores = both.raw
         for i, row in enumerate(grid):
             first, second, third = row[2 + 3 * k : 5 + 3 * k]
-            show_heatmap(first, still[i], f"{words(name)}\nI(x)" if i == 0 else "")
-            show_heatmap(second, carried[i], "T(I x)" if i == 0 else "")
-            show_heatmap(third, renewed[i], f"{'I(T x)  ' if i == 0 else ''}{float(scores[i]):.2f}")
+            show_heatmap(first, both.untouched[i], f"{words(name)}\nI(x)" if i == 0 else "")
+            show_heatmap(second, both.carried[i], "T(I x)" if i == 0 else "")
+            show_heatmap(third, both.renewed[i], f"{'I(T x)  ' if i == 0 else ''}{float(scores[i]):.2f}")
     return figure
 
 
@@ -86,12 +85,12 @@ def draw_turning(model: SITE | BlackBox, data: Dataset, result: Result, n_angles
         show_picture(axes, turned[column], f"{angles[column]:.0f}°")
     for k, (name, explain) in enumerate(explainers.items()):
         above, below = grid[1 + 2 * k], grid[2 + 2 * k]
-        carried, renewed = turns(explain(images, labels)), explain(turned, labels)
+        both = carry_and_renew(explain, images, labels, turns)
         _name_row(above[0], f"{words(name)}\nT(I x)")
         _name_row(below[0], "I(T x)")
         for column in range(n_angles):
-            show_heatmap(above[column], carried[column])
-            show_heatmap(below[column], renewed[column])
+            show_heatmap(above[column], both.carried[column])
+            show_heatmap(below[column], both.renewed[column])
     return figure
 
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from torchsite.errors import NotApplicableError
+from torchsite.metrics.carried import carry
 from torchsite.metrics.grouping import calibrated
-from torchsite.metrics.similarity import masked_cosine, masked_pearson
 from torchsite.model import SITE, Explanation
 from torchsite.shapes import Heatmaps, Images, Labels, Logits
 from torchsite.transforms.affine import AffineTransform
@@ -154,21 +154,15 @@ def _pairs(
     """Carry I(x), and the explanations of other pictures for the floor, and compare with I(T x)."""
     untouched, renewed = maps.chunk(2)
     others, explained = served.partners(method)
-    stack = torch.cat([untouched[:, None], explained.expand(len(still), *explained.shape)], dim=1)
-    carried = transform(stack)
-    masks = transform.mask((maps.shape[-2], maps.shape[-1]))
-    raw = masked_cosine(carried[:, 0], renewed, masks)
-    centred = masked_pearson(carried[:, 0], renewed, masks)
+    both = carry(untouched, renewed, transform, explained.expand(len(still), *explained.shape))
     differ = (still[:, None] != others).flatten(2).any(2)
-    alike = torch.stack([masked_cosine(other, renewed, masks) for other in carried[:, 1:].unbind(1)], dim=1)
-    floor = (alike * differ).sum(1) / differ.sum(1).clamp_min(1)
-    seen = masks.flatten(1).any(1)
-    figures = torch.stack([raw, floor, calibrated(raw, floor), centred], dim=1)
+    raw, floor = both.raw, (both.mismatched * differ).sum(1) / differ.sum(1).clamp_min(1)
+    scores = torch.stack([raw, floor, calibrated(raw, floor), both.centred], dim=1)
     return [
         Pair(
-            renewed[i],
-            carried[i, 0],
-            Figures(*figures[i].tolist()) if seen[i] else Figures(None, None, None, None),
+            both.renewed[i],
+            both.carried[i],
+            Figures(*scores[i].tolist()) if both.visible[i] else Figures(None, None, None, None),
         )
         for i in range(len(still))
     ]

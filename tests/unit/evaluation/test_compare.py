@@ -7,11 +7,11 @@ import json
 
 import pytest
 import torch
-from metric_models import Templates, convnet, gradient
 from rich.console import Console
 from typer import Typer
 from typer.testing import CliRunner
 
+from metric_models import Templates, convnet, gradient
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, NotApplicableError
 from torchsite.evaluation.compare import MODEL, Comparison, compare

@@ -3,9 +3,9 @@
 import captum.attr
 import pytest
 import torch
-from metric_models import Templates, convnet, gradient, noise
 from torch import nn
 
+from metric_models import Templates, convnet, gradient, noise
 from torchsite.errors import NotApplicableError, ShapeError
 from torchsite.metrics import SelfConsistency, as_explainer
 from torchsite.randomness import make_rng

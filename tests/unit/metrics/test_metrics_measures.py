@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from metric_models import Spot, Templates, convnet, gradient, noise, spot_pictures
 from torch import nn
 
+from metric_models import Spot, Templates, convnet, gradient, noise, spot_pictures
 from torchsite.errors import ConfigError, NotApplicableError, ShapeError
 from torchsite.metrics import (
     BAM,
