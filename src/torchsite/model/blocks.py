@@ -21,6 +21,24 @@ def conv_block(inputs: int, outputs: int, stride: int = 1, kernel: int = 3) -> n
     return nn.Sequential(conv, nn.BatchNorm2d(outputs), nn.ReLU())
 
 
+class PointwiseConv2d(nn.Conv2d):
+    """A 1×1 convolution that first takes every `stride`-th cell, and then has a stride of 1.
+
+    The same function and the same weights as a strided `nn.Conv2d`. That one's gradient of the weights, in
+    torch 2.13 on a processor with AVX2 and nothing newer, writes beyond its memory if the maps are channels
+    last and their channels no multiple of 8. It is faster, too: what is not needed is not multiplied.
+    """
+
+    def __init__(self, inputs: int, outputs: int, stride: int = 1, bias: bool = True) -> None:
+        super().__init__(inputs, outputs, 1, stride=stride, bias=bias)
+
+    def forward(self, maps: Maps) -> Maps:
+        """A pool of one cell takes every `stride`-th and, unlike a slice, keeps the layout of the memory."""
+        if self.stride != (1, 1):
+            maps = F.max_pool2d(maps, 1, self.stride)
+        return F.conv2d(maps, self.weight, self.bias)
+
+
 class Upsample(nn.Module):
     """Bilinear upsampling by 2, cropped to a given size: smooth, so no checkerboard can arise."""
 

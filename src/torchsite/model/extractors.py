@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from torchsite.errors import ConfigError
-from torchsite.model.blocks import build_by_name, conv_block, halve
+from torchsite.model.blocks import PointwiseConv2d, build_by_name, conv_block, halve
 from torchsite.model.c4_conv import Layers
 from torchsite.model.efficientnet import Lite0, answers_from
 from torchsite.shapes import Features, Images, Size
@@ -126,7 +126,7 @@ class BasicBlock(nn.Module):
         self.skip: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
             self.skip = nn.Sequential(
-                nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs)
+                PointwiseConv2d(inputs, outputs, stride, bias=False), nn.BatchNorm2d(outputs)
             )
         self.relu = nn.ReLU()
 
