@@ -18,9 +18,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from torchsite.errors import ShapeError
+from torchsite.randomness import Rng
 from torchsite.shapes import Maps, Masks, Points, Size
+from torchsite.transforms.fill import Black, Fill, FillLike, as_fill
 
 MASK_TOLERANCE = 1e-3
+BLACK = Black()
 
 
 class Transform(abc.ABC):
@@ -58,13 +61,25 @@ class Transform(abc.ABC):
         """`T @ U`: first U, then T, in one resampling."""
         return Composition(self, first)
 
-    def __call__(self, maps: Maps) -> Maps:
-        """Move maps of any resolution and any number of channel axes; outside the frame is 0."""
+    def __call__(self, maps: Maps, *, fill: FillLike = BLACK, rng: Rng | None = None) -> Maps:
+        """Move maps of any resolution and any number of channel axes; outside the frame is `fill`: 0."""
         self._check(maps)
         flat = maps.reshape(len(maps), -1, *maps.shape[-2:]) if maps.ndim != 4 else maps
         grid = self._grid((maps.shape[-2], maps.shape[-1]), maps.dtype)
-        moved = F.grid_sample(flat, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
-        return moved.reshape(maps.shape)
+        return _sampled(flat, grid, as_fill(fill), rng).reshape(maps.shape)
+
+    def cropped_from(
+        self, larger: Maps, size: Size, *, fill: FillLike = BLACK, rng: Rng | None = None
+    ) -> Maps:
+        """Move the centre crop of larger pictures, with what stands around it instead of corners."""
+        self._check(larger)
+        ratios = [part / whole for part, whole in zip(size, larger.shape[-2:], strict=True)]
+        if larger.ndim != 4 or max(ratios) > 1:
+            raise ShapeError(
+                f"no crop of {size} in pictures of shape {tuple(larger.shape)}: give larger ones"
+            )
+        grid = self._grid(size, larger.dtype) * larger.new_tensor(ratios[::-1])
+        return _sampled(larger, grid, as_fill(fill), rng)
 
     def mask(self, size: Size) -> Masks:
         """m = 1 where the result shows the picture, 0 where it shows padding: T(1) > 1 - 1e-3."""
@@ -125,6 +140,16 @@ class Composition(Transform):
     def device(self) -> torch.device:
         """Where the parameters live."""
         return self.outer.device
+
+
+def _sampled(maps: Maps, grid: Points, fill: Fill, rng: Rng | None) -> Maps:
+    """The maps at the points of the grid; what lies outside of them shows the filling."""
+    moved = F.grid_sample(maps, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+    if fill == BLACK:
+        return moved
+    ones = torch.ones_like(maps[:, :1])
+    seen = F.grid_sample(ones, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+    return moved + (1 - seen) * fill.around(maps, grid, rng=rng)
 
 
 def check_lengths(first: Transform, second: Transform) -> None:
