@@ -1,10 +1,12 @@
 """The explanation that a model gives of itself, behind the contract of the post-hoc methods.
 
 A model that explains itself has `explain(images)`, and what it answers has `heatmaps(size=…, classes=…)`.
-That is all that is asked here: nothing is known of how the model comes by its reasons.
+That is all that is asked here: nothing is known of how the model comes by its reasons. A model that knows two
+kinds of maps, relative to all classes or not, takes `explain(images, relative=…)`.
 """
 
-from typing import Protocol, cast, runtime_checkable
+import inspect
+from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
 from torch import nn
@@ -25,20 +27,29 @@ class Explains(Protocol):
 class SelfExplaining(Protocol):
     """A model that gives its reasons along with its prediction."""
 
-    def explain(self, images: Images) -> Explains:
+    def explain(self, images: Images, **options: Any) -> Explains:
         """The reasons for the predictions of a batch."""
 
 
 class SelfExplanation(Attribution):
-    """The model's own heatmaps: no approximation, no second model."""
+    """The model's own heatmaps: no approximation, no second model.
 
-    def __init__(self, model: nn.Module, *, chunk: int = 32) -> None:
+    `relative` asks for maps relative to all classes (True) or for plain ones (False); left out, the model
+    answers as it is configured.
+    """
+
+    def __init__(self, model: nn.Module, *, relative: bool | None = None, chunk: int = 32) -> None:
         super().__init__(model, chunk=chunk)
         if not isinstance(model, SelfExplaining):
             raise NotApplicableError(
                 f"{type(model).__name__} has no explain(images), it does not explain itself: "
                 "use a post-hoc method"
             )
+        if relative is not None and "relative" not in inspect.signature(model.explain).parameters:
+            raise NotApplicableError(
+                f"{type(model).__name__}.explain takes no `relative`, it knows one kind of maps: leave it out"
+            )
+        self.options: dict[str, Any] = {} if relative is None else {"relative": relative}
 
     def _explain(self, images: Images, classes: Labels) -> Heatmaps:
         return self._in_chunks(self._reasons, images, classes)
@@ -46,6 +57,6 @@ class SelfExplanation(Attribution):
     @torch.no_grad()
     def _reasons(self, images: Images, classes: Labels) -> Heatmaps:
         self._logits(classes)(images[:1])
-        explanation = cast(SelfExplaining, self.model).explain(images)
+        explanation = cast(SelfExplaining, self.model).explain(images, **self.options)
         size = (images.shape[-2], images.shape[-1])
         return explanation.heatmaps(size=size, classes=classes)

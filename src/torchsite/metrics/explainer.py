@@ -7,8 +7,9 @@ compares at the resolution of the image.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -66,12 +67,19 @@ class Explainer:
         return Explainer(self.rebuild(model), model, self.rebuild)
 
 
-def as_explainer(thing: Any, model: nn.Module | None = None) -> Explainer:
-    """Adapt anything that explains: see the list at the head of this module."""
+def as_explainer(thing: Any, model: nn.Module | None = None, *, relative: bool | None = None) -> Explainer:
+    """Adapt anything that explains: see the list at the head of this module.
+
+    `relative` is for models that explain themselves: maps relative to all classes or plain ones; None is what
+    the model is configured to show.
+    """
+    if hasattr(thing, "explain") and isinstance(thing, nn.Module):
+        rebuild = partial(_self_explanation, options={} if relative is None else {"relative": relative})
+        return Explainer(rebuild(thing), thing, rebuild)
+    if relative is not None:
+        raise NotApplicableError(f"{_name(thing)} has no relative maps: only a model's own explanation has")
     if isinstance(thing, Explainer):
         return thing if model is None else Explainer(thing.explain, model, thing.rebuild)
-    if hasattr(thing, "explain") and isinstance(thing, nn.Module):
-        return Explainer(_self_explanation(thing), thing, _self_explanation)
     if isinstance(thing, type):
         return _from_class(thing, model)
     if callable(thing) and _n_arguments(thing) == 3:
@@ -109,12 +117,12 @@ def _from_function(function: Callable[..., Tensor], model: nn.Module | None) -> 
     return Explainer(rebuild(model), model, rebuild)
 
 
-def _self_explanation(model: nn.Module) -> Explain:
+def _self_explanation(model: nn.Module, options: Mapping[str, bool]) -> Explain:
     """A model's own reasons: the heatmaps of its one forward pass."""
 
     def explain(images: Images, classes: Labels) -> Tensor:
         with torch.no_grad():
-            explanation: Any = model.explain(images)  # type: ignore[operator]  # found by hasattr
+            explanation: Any = model.explain(images, **options)  # type: ignore[operator]  # found by hasattr
             maps: Tensor = explanation.heatmaps(size=tuple(images.shape[-2:]), classes=classes)
         return maps
 

@@ -163,16 +163,20 @@ class SITE(Pretrained):
         """Logits, as of any classifier."""
         return self.answer(images).logits
 
-    def answer(self, images: Images) -> Forward:
-        """One pass as the model answers: relative to all classes, if it is made so."""
+    def answer(self, images: Images, relative: bool | None = None) -> Forward:
+        """One pass as the model answers: relative to all classes or not; None: as it is configured."""
         run = self.run(images)
-        return run.relative() if self.config.zero_sum else run
+        return run.relative() if (self.config.zero_sum if relative is None else relative) else run
 
     @torch.no_grad()
-    def explain(self, images: Images) -> Explanation:
-        """Predict and keep the reasons; in evaluation mode, whatever mode the model is in."""
+    def explain(self, images: Images, relative: bool | None = None) -> Explanation:
+        """Predict and keep the reasons; in evaluation mode, whatever mode the model is in.
+
+        With `relative` the evidence is that beyond the mean of all classes, without it the paper's; None is
+        what the model is configured to show. The probabilities are the same.
+        """
         with evaluating(self):
-            run = self.answer(images)
+            run = self.answer(images, relative)
         return Explanation(
             images, run.features, run.prototypes, run.evidence, self.config.product_scale, self.classes
         )

@@ -7,7 +7,6 @@ A SITE model stands in them twice: with the maps that it shows, and with the oth
 give (relative to all classes, or the paper's, which are not).
 """
 
-import copy
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,11 +42,11 @@ def measured(
 ) -> Iterator[tuple[str, int, Cell]]:
     """One measure of every method on both models: the model's kind, how many pictures, the cell."""
     for kind, model in pair:
-        for name, method, explained in rows_for(model, METHODS if methods is None else methods):
+        for name, method, options in rows_for(model, METHODS if methods is None else methods):
             started = time.monotonic()
             limit = min(n_pictures.get(method, len(pair.test)), len(pair.test))
             comparison = compare(
-                explained,
+                model,
                 data=pair.test,
                 methods=[method],
                 metrics=[metric],
@@ -56,29 +55,26 @@ def measured(
                 seed=seed,
                 limit=limit,
                 batch_size=batch_size,
-                method_options={method: options_of(method, model)},
+                method_options={method: options},
                 out=folder / "steps" / f"{kind}-{name}.json",
             )
             log.info("%s of %s on %s: %.0f s", metric, name, kind, time.monotonic() - started)
             yield kind, limit, replace(comparison.cells[0], method=name)
 
 
-def rows_for(model: SITE | BlackBox, methods: Iterable[str]) -> Iterator[tuple[str, str, SITE | BlackBox]]:
-    """The rows of a table for one model: how each is called, its method, and the model that is explained."""
+def rows_for(model: SITE | BlackBox, methods: Iterable[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The rows of a table for one model: how each is called, its method, and the method's options."""
     for method in methods:
         if applies(method, model):
-            yield method, method, model
+            yield method, method, options_of(method, model)
             if method == "self_explanation":
                 assert isinstance(model, SITE)
-                name, other = other_maps(model)
-                yield name, method, other
-
-
-def other_maps(model: SITE) -> tuple[str, SITE]:
-    """The same weights answering with the other kind of maps, and how tables call them."""
-    other = copy.copy(model)
-    other.config = replace(model.config, zero_sum=not model.config.zero_sum)
-    return "relative_explanation" if other.config.zero_sum else "plain_explanation", other
+                relative = not model.config.zero_sum
+                yield (
+                    "relative_explanation" if relative else "plain_explanation",
+                    method,
+                    {"relative": relative},
+                )
 
 
 def line_of(kind: str, n_images: int, cell: Cell) -> dict[str, Any]:

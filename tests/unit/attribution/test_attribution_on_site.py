@@ -5,6 +5,7 @@ import torch
 
 from torchsite.attribution import METHODS
 from torchsite.errors import NotApplicableError
+from torchsite.metrics import as_explainer
 from torchsite.model import SITE, BlackBox
 
 QUICK = {
@@ -78,3 +79,23 @@ def test_excitation_backprop_on_a_product_of_pixels_conserves_probability():
     model, images, classes = case("site, pixels")
     maps = METHODS["excitation_backprop"](model)(images, classes)
     assert ((maps.sum((1, 2)) > 0.5 - 1e-4) & (maps.sum((1, 2)) < 1 + 1e-4)).all()
+
+
+@pytest.mark.parametrize("relative", [None, False, True])
+def test_plain_and_relative_maps_of_one_model(relative):
+    model, images, classes = case("site, sigmoid")
+    options = {} if relative is None else {"relative": relative}
+    expected = model.explain(images, relative=relative).heatmaps(classes=classes)
+    assert torch.equal(METHODS["self_explanation"](model, **options)(images, classes), expected)
+    assert torch.equal(as_explainer(model, relative=relative)(images, classes), expected)
+
+
+def test_a_model_of_one_kind_of_maps_has_no_relative_ones():
+    class Own(torch.nn.Module):
+        def explain(self, images):
+            raise AssertionError("never asked")
+
+    with pytest.raises(NotApplicableError, match="takes no `relative`"):
+        METHODS["self_explanation"](Own(), relative=True)
+    with pytest.raises(NotApplicableError, match="no relative maps"):
+        as_explainer(lambda images, classes: images[:, 0], relative=True)

@@ -285,3 +285,14 @@ def test_with_zero_sum_the_evidence_sums_to_zero_and_probabilities_stay():
     torch.testing.assert_close(after.probabilities, before.probabilities)
     torch.testing.assert_close(after.contributions.sum(2), after.evidence)
     torch.testing.assert_close(after.why("0", "1"), before.why("0", "1"))
+
+
+@pytest.mark.parametrize("zero_sum", [False, True])
+def test_a_model_shows_either_kind_of_maps_when_asked(zero_sum):
+    model = tiny(zero_sum=zero_sum)
+    usual, plain, relative = (model.explain(pictures(), relative=kind) for kind in (None, False, True))
+    assert torch.equal(usual.evidence, (relative if zero_sum else plain).evidence)
+    mean = plain.evidence.mean(1, keepdim=True)
+    torch.testing.assert_close(relative.evidence, plain.evidence - mean)
+    assert plain.evidence.sum(1).abs().max() > 1e-4
+    assert model.config.zero_sum is zero_sum

@@ -31,7 +31,7 @@ from torchsite.paper import (
 from torchsite.paper.arrays import load_arrays, save_arrays
 from torchsite.paper.cache import step
 from torchsite.paper.experiment import EXPERIMENTS
-from torchsite.paper.methods import other_maps
+from torchsite.paper.methods import rows_for
 from torchsite.results import Result
 from torchsite.training import recipes
 
@@ -92,11 +92,11 @@ def test_table_1_has_a_line_for_every_method_and_goes_on_where_it_stopped(folder
 def test_the_other_maps_are_of_the_same_weights_and_probabilities(zero_sum, name):
     torch.manual_seed(0)
     model = SITE("identity", "lateral", 3, image_shape=(1, 8, 8), zero_sum=zero_sum).eval()
-    called, other = other_maps(model)
+    (_, _, usual), (called, method, options) = rows_for(model, ["self_explanation"])
     images = torch.rand(2, 1, 8, 8)
-    mine, theirs = model.explain(images), other.explain(images)
+    mine, theirs = model.explain(images, **usual), model.explain(images, **options)
     relative = mine if zero_sum else theirs
-    assert called == f"{name}_explanation"
+    assert (called, method) == (f"{name}_explanation", "self_explanation")
     assert model.config.zero_sum is zero_sum, "the model itself stays as it is"
     torch.testing.assert_close(mine.probabilities, theirs.probabilities)
     torch.testing.assert_close(relative.evidence.sum(1), torch.zeros(2, 8, 8))
