@@ -27,9 +27,9 @@ def demo(
     from torchsite.data import load_dataset
     from torchsite.evaluation.examine import examine
     from torchsite.evaluation.training_log import find_log
-    from torchsite.paper.published import headline
     from torchsite.paper.runs import trained
     from torchsite.report import write_model_report
+    from torchsite.report.format import headline
 
     console = terminal(stderr=as_json)
     train, test = load_dataset(RECIPE, "train"), load_dataset(RECIPE, "test")

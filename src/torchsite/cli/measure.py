@@ -29,7 +29,7 @@ def evaluate(
     torchsite evaluate runs/birds/model --data photos/birds --limit 500 --json
     """
     from torchsite.evaluation.evaluate import evaluate as run
-    from torchsite.paper.published import headline
+    from torchsite.report.format import headline
 
     loaded, asked = open_model(model), open_black_box(judge) if judge else None
     with watching("measuring") as watch:
@@ -118,7 +118,7 @@ def reproduce(
 
     from torchsite.paper.drawing import save_paper_figures
     from torchsite.paper.experiment import EXPERIMENTS
-    from torchsite.paper.published import headline
+    from torchsite.report.format import headline
 
     if not name:
         shows = {key: experiment.shows for key, experiment in EXPERIMENTS.items()}

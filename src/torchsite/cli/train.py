@@ -143,8 +143,8 @@ def _by_choice(
 ) -> dict[str, Any]:
     """Choose settings by the data, train, examine, and write the report."""
     from torchsite.autotrain import examine_prepared, prepare, train_prepared
-    from torchsite.paper.published import headline
     from torchsite.report import write_model_report
+    from torchsite.report.format import headline
 
     console = terminal(stderr=as_json)
     earlier = folder if resume else None

@@ -3,33 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torchsite.report.format import method_name
+
+__all__ = ["OWN", "PUBLIC", "method_name", "on_model", "own_first", "row_name", "spoken"]
+
 # Whose pictures the documentation may show.
 PUBLIC = ("mnist_", "targets", "generators", "cifar10_photographs", "bam_photograph")
 
-NAMES: Mapping[str, str] = {
-    "self_explanation": "SITE itself",
-    "relative_explanation": "SITE, relative maps",
-    "plain_explanation": "SITE, plain maps",
-    "grad_cam": "Grad-CAM",
-    "score_cam": "Score-CAM",
-    "guided_backprop": "guided BP",
-    "excitation_backprop": "excitation BP",
-    "contrastive_excitation_backprop": "contrastive EBP",
-    "deconvnet": "DeConvNet",
-    "rise": "RISE",
-    "linear_approximation": "linear approx.",
-    "extremal_perturbation": "extremal pert.",
-    "integrated_gradients": "integrated grad.",
-    "smooth_grad": "SmoothGrad",
-}
-
-
 OWN = ("self_explanation", "relative_explanation", "plain_explanation")
-
-
-def method_name(method: str) -> str:
-    """A method's name as people write it."""
-    return NAMES.get(method, method.replace("_", " "))
 
 
 def on_model(kind: str) -> str:

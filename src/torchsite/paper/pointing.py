@@ -25,6 +25,7 @@ from torchsite.data import Dataset, load_dataset
 from torchsite.evaluation.compare import MODEL, Comparison, Watch, compare
 from torchsite.evaluation.methods import options_of
 from torchsite.model import load
+from torchsite.report.format import markdown_table, number
 from torchsite.results import Result
 
 TOLERANCES = (0, 1, 2, 3)
@@ -105,26 +106,27 @@ def verdict(table: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
 
 def to_markdown(result: Result) -> str:
     """The table: ours for every τ, the paper's beside it."""
-    header = "| explainer | classifier | pose | τ=0 | τ=1 | τ=2 | τ=3 | paper | any point, τ=0 | pictures |"
-    lines = [header, "|---|---|---|---:|---:|---:|---:|---:|---:|---:|"]
+    taus = [f"τ={t}" for t in TOLERANCES]
+    header = ["explainer", "classifier", "pose", *taus, "paper", "any point, τ=0", "pictures"]
+    rows = []
     for line in result.values["table"]:
         for column, pose in ((0, "transformed"), (2, "untransformed")):
             paper = PAPER.get(line["method"], (None,) * 4)[column + (line["model"] != "site")]
-            scores = [_shown(line.get(pose, {}).get(f"tau_{t}", {}).get("value")) for t in TOLERANCES]
-            floor = _shown(line.get("anywhere", {}).get(pose))
+            scores = [number(line.get(pose, {}).get(f"tau_{t}", {}).get("value")) for t in TOLERANCES]
+            floor = number(line.get("anywhere", {}).get(pose))
             cells = [
                 line["method"],
                 line["model"],
                 pose,
                 *scores,
-                _shown(paper),
+                number(paper),
                 floor,
                 str(line["n_images"]),
             ]
-            lines.append("| " + " | ".join(cells) + " |")
+            rows.append(cells)
     refused = [line for line in result.values["table"] if "reason" in line]
-    lines += ["", *(f"- {line['method']} on {line['model']}: {line['reason']}" for line in refused)]
-    return "\n".join(lines).rstrip() + "\n"
+    notes = [f"- {line['method']} on {line['model']}: {line['reason']}" for line in refused]
+    return "\n".join([markdown_table(header, rows, left=3), *notes]).rstrip() + "\n"
 
 
 def _by_limit(names: Sequence[str], n: int) -> dict[int, list[str]]:
@@ -169,10 +171,6 @@ def _line(game: Comparison, consistencies: Comparison, kind: str, method: str) -
         names = ("raw", "floor", "calibrated", "centred")
         line["self_consistency"] = {name: consistency.values[name] for name in names}
     return line | {"ms_per_image": game.cost(method)}
-
-
-def _shown(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
 
 
 def main() -> None:

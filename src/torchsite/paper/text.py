@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torchsite.paper.names import PUBLIC, row_name
+from torchsite.report.format import markdown_table
+from torchsite.report.format import number as shown
 from torchsite.results import Result
 
+__all__ = ["TITLES", "chart", "head", "markdown_table", "notes_on", "sheet", "shown", "source"]
+
 TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10", "mnist_sample": "embedded digits"}
-
-
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, the first column to the left, figures to the right."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def head(result: Result, title: str) -> str:
@@ -48,8 +46,3 @@ def notes_on(table: Sequence[Mapping[str, Any]]) -> str:
         if line["options"] and "reason" not in line
     ]
     return "\n".join(["", *refused, *chosen]) + "\n" if refused or chosen else ""
-
-
-def shown(value: float | None, digits: int) -> str:
-    """A number, or a dash."""
-    return "–" if value is None else f"{value:.{digits}f}"

@@ -1,5 +1,18 @@
-"""Tables, figures and pages, drawn from results."""
+"""The report of one model: its page, its figures, its tables, all drawn from results.
 
-from torchsite.report.model import model_figures, save_figures, write_model_report
+The names below are imported when they are first used: who only formats a number need not wait for matplotlib.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torchsite.report.model import model_figures, save_figures, write_model_report
 
 __all__ = ["model_figures", "save_figures", "write_model_report"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'torchsite.report' has no attribute {name!r}")
+    return getattr(import_module("torchsite.report.model"), name)

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from torchsite.evaluation.compare import Comparison
+from torchsite.report.format import method_name
 from torchsite.results import Result
 
 BLUE, ORANGE, GREEN, RED, SKY, PINK = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7"
@@ -196,7 +197,7 @@ def classes(result: Result) -> list[str]:
 
 def words(name: str) -> str:
     """A method's name for people; SITE's own explanation is called so."""
-    return {"self_explanation": "its own", "random": "random maps"}.get(name, name.replace("_", " "))
+    return {"self_explanation": "its own", "random": "random maps"}.get(name) or method_name(name)
 
 
 def _curve(axes: Axes, curve: Mapping[str, Any], score: str, label: str, colour: str, line: str) -> None:

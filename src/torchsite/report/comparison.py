@@ -15,6 +15,7 @@ from rich.table import Table
 from torchsite.evaluation.compare import MODEL, Cell, Comparison
 from torchsite.files import write_atomically
 from torchsite.metrics import METRICS
+from torchsite.report.format import bounds, estimate, markdown_table, method_name, words
 
 PANELS_ACROSS = 4
 
@@ -31,7 +32,7 @@ def to_rich(comparison: Comparison) -> Table:
     )
     table.add_column("", no_wrap=True)
     for method in comparison.methods:
-        table.add_column(_words(method), justify="right", overflow="fold")
+        table.add_column(_row_name(method), justify="right", overflow="fold")
     for metric in comparison.metrics:
         table.add_section()
         for figure in METRICS[metric].headline:
@@ -43,20 +44,21 @@ def to_rich(comparison: Comparison) -> Table:
 
 def to_markdown(comparison: Comparison) -> str:
     """A Markdown table with 95 % intervals, its settings above and its notes below."""
-    header = ["", *map(_words, comparison.methods)]
-    lines = [title(comparison), "", _line(header), _line(["---", *["---:"] * (len(header) - 1)])]
-    lines += [_line(_row(comparison, *column, intervals=True)) for column in columns(comparison)]
-    lines += [_line(_costs(comparison)), "", *(f"- {note}" for note in notes(comparison))]
-    return "\n".join(lines).rstrip() + "\n"
+    rows = [_row(comparison, *column, intervals=True) for column in columns(comparison)]
+    table = markdown_table(["", *map(_row_name, comparison.methods)], [*rows, _costs(comparison)])
+    return (
+        "\n".join([title(comparison), "", table, *(f"- {note}" for note in notes(comparison))]).rstrip()
+        + "\n"
+    )
 
 
 def to_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     """A header and one row per method: every figure, then the cost."""
     shown = columns(comparison)
-    header = ["method", *(f"{_words(metric)}: {_words(figure)}" for metric, figure in shown), "ms a picture"]
+    header = ["method", *(f"{words(metric)}: {words(figure)}" for metric, figure in shown), "ms a picture"]
     rows = [
         [
-            _words(method),
+            _row_name(method),
             *(_shown(comparison.cell(method, metric), figure, intervals=False) for metric, figure in shown),
             "" if (cost := comparison.cost(method)) is None else f"{cost:.2f}",
         ]
@@ -72,7 +74,7 @@ def to_csv(comparison: Comparison) -> str:
     writer.writerow(["method", "metric", "figure", "value", "low", "high", "ms_per_image", "reason"])
     for cell in comparison.cells:
         for figure in METRICS[cell.metric].headline:
-            value, low, high = _interval(cell.figure(figure))
+            value, low, high = bounds(cell.figure(figure))
             cost = comparison.cost(cell.method)
             row = [cell.method, cell.metric, figure, value, low, high, cost, cell.reason]
             writer.writerow(["" if item is None else item for item in row])
@@ -95,7 +97,7 @@ def draw(comparison: Comparison) -> Figure:
         _panel(axis, comparison, rows, metric)
     for axis in panels[len(metrics) :]:
         axis.set_visible(False)
-    panels[0].set_yticks(range(len(rows)), [_words(name) for name in rows])
+    panels[0].set_yticks(range(len(rows)), [_row_name(name) for name in rows])
     panels[0].set_ylim(max(len(rows), 1) - 0.5, -0.5)
     return figure
 
@@ -129,14 +131,14 @@ def notes(comparison: Comparison) -> list[str]:
     grouped: dict[str, list[str]] = {}
     for cell in comparison.cells:
         if cell.reason:
-            grouped.setdefault(cell.reason, []).append(f"{_words(cell.metric)} of {_words(cell.method)}")
+            grouped.setdefault(cell.reason, []).append(f"{words(cell.metric)} of {_row_name(cell.method)}")
     return [f"{', '.join(cells)}: {reason}" for reason, cells in grouped.items()]
 
 
 def _row(comparison: Comparison, metric: str, figure: str, intervals: bool) -> list[str]:
     cells = [comparison.cell(method, metric) for method in comparison.methods]
     shown = [_shown(cell, figure, intervals) for cell in cells]
-    return [f"{_words(metric)}: {_words(figure)}", *shown]
+    return [f"{words(metric)}: {words(figure)}", *shown]
 
 
 def _costs(comparison: Comparison) -> list[str]:
@@ -149,25 +151,14 @@ def _shown(cell: Cell | None, figure: str, intervals: bool) -> str:
         return ""
     if cell.reason is not None:
         return "n/a"
-    value, low, high = _interval(cell.figure(figure))
-    if value is None:
-        return "–"
-    if low is None or high is None:
-        return f"{value:.1e}"
-    return f"{value:.3f} [{low:.3f}, {high:.3f}]" if intervals else f"{value:.3f}"
-
-
-def _interval(figure: Any) -> tuple[float | None, float | None, float | None]:
-    if isinstance(figure, dict):
-        return figure["value"], figure["low"], figure["high"]
-    return figure, None, None
+    return estimate(cell.figure(figure), 3, interval=intervals)
 
 
 def _drawable(cell: Cell | None) -> bool:
     if cell is None:
         return False
     figures = (cell.figure(figure) for figure in METRICS[cell.metric].headline)
-    return any(_interval(figure)[0] is not None for figure in figures)
+    return any(bounds(figure)[0] is not None for figure in figures)
 
 
 def _panel(axis: Any, comparison: Comparison, rows: list[str], metric: str) -> None:
@@ -176,13 +167,13 @@ def _panel(axis: Any, comparison: Comparison, rows: list[str], metric: str) -> N
         shift = 0.15 * (k - (len(figures) - 1) / 2)
         for row, method in enumerate(rows):
             cell = comparison.cell(method, metric)
-            value, low, high = _interval(cell.figure(name) if cell is not None else None)
+            value, low, high = bounds(cell.figure(name) if cell is not None else None)
             if value is None:
                 continue
             bars = None if low is None or high is None else [[max(value - low, 0)], [max(high - value, 0)]]
-            label = _words(name) if not _labelled(axis, _words(name)) else None
+            label = words(name) if not _labelled(axis, words(name)) else None
             axis.errorbar([value], [row + shift], xerr=bars, fmt="o", ms=4, color=f"C{k}", label=label)
-    axis.set_title(_words(metric))
+    axis.set_title(words(metric))
     axis.grid(axis="x", alpha=0.3)
     axis.legend(fontsize="x-small", loc="upper center", bbox_to_anchor=(0.5, -0.08), frameon=False)
 
@@ -191,9 +182,5 @@ def _labelled(axis: Any, label: str) -> bool:
     return label in axis.get_legend_handles_labels()[1]
 
 
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _words(name: str) -> str:
-    return "(the model)" if name == MODEL else name.replace("_", " ").replace(".", " ").replace("tau ", "τ")
+def _row_name(method: str) -> str:
+    return "(the model)" if method == MODEL else method_name(method)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from torchsite.report.charts import classes, comparison_of, words
+from torchsite.report.format import percent, percent_interval
 from torchsite.results import Result
 from torchsite.transforms import TransformFamily
 
@@ -16,8 +17,8 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
     upright, posed = (values["accuracy"][pose] for pose in ("untransformed", "transformed"))
     errors = {pose: found["calibration"]["error"] for pose, found in values["answers"].items()}
     found = [
-        ("accuracy, as they are", _percent(upright), _interval(upright)),
-        ("accuracy, in poses", _percent(posed), _interval(posed)),
+        ("accuracy, as they are", percent(upright), percent_interval(upright)),
+        ("accuracy, in poses", percent(posed), percent_interval(posed)),
     ]
     if "self_consistency" in values:
         scores = values["self_consistency"]
@@ -36,8 +37,8 @@ def findings(result: Result) -> list[str]:
     """The same in sentences, with the weakest class and the best post-hoc method."""
     values = result.values
     sentences = [
-        f"It names {_percent(values['accuracy']['untransformed'])} of the pictures correctly as they are, "
-        f"and {_percent(values['accuracy']['transformed'])} in random poses ({family(result)})."
+        f"It names {percent(values['accuracy']['untransformed'])} of the pictures correctly as they are, "
+        f"and {percent(values['accuracy']['transformed'])} in random poses ({family(result)})."
     ]
     sentences += _consistency(values) + _compared(result) + _weakest(result)
     return sentences + [f"The folder may do harm, {text}." for text in values.get("inspection", ())]
@@ -99,12 +100,3 @@ def _weakest(result: Result) -> list[str]:
         f"It knows “{weakest}” least well ({shares[weakest]:.1%}); most often it takes “{true}” for "
         f"“{said}” ({times})."
     ]
-
-
-def _percent(estimate: Mapping[str, float]) -> str:
-    return f"{estimate['value']:.1%}"
-
-
-def _interval(estimate: Mapping[str, float | None]) -> str:
-    low, high = estimate["low"], estimate["high"]
-    return "" if low is None or high is None else f"{low:.1%} to {high:.1%}"

@@ -11,7 +11,6 @@ from dataclasses import asdict, replace
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -25,6 +24,7 @@ from torchsite.report import charts, sheets
 from torchsite.report.captions import SECTIONS, caption, methods_note
 from torchsite.report.comparison import draw, notes, to_rows
 from torchsite.report.findings import family, findings, key_figures
+from torchsite.report.format import estimate
 from torchsite.report.page import Section, bullets, cards, details, figure_html, page, table
 from torchsite.results import Result
 from torchsite.training.run_manifest import fingerprint
@@ -139,7 +139,7 @@ def _sections(result: Result, figures: Mapping[str, Figure]) -> list[Section]:
 def _class_table(result: Result) -> str:
     upright, posed = (result.values["answers"][pose]["per_class"] for pose in charts.POSES)
     rows = [
-        [name, str(a["n"]), _estimate(a["accuracy"]), _estimate(b["accuracy"])]
+        [name, str(a["n"]), estimate(a["accuracy"], 3), estimate(b["accuracy"], 3)]
         for name, a, b in zip(charts.classes(result), upright, posed, strict=True)
     ]
     return table(["class", "pictures", "accuracy", "accuracy in poses"], rows)
@@ -149,7 +149,7 @@ def _consistency_table(result: Result) -> str:
     if "self_consistency" not in result.values:
         return ""
     names = ("raw", "floor", "calibrated", "centred")
-    return table(names, [[_estimate(result.values["self_consistency"][name]) for name in names]])
+    return table(names, [[estimate(result.values["self_consistency"][name], 3) for name in names]])
 
 
 def _comparison_table(result: Result) -> str:
@@ -158,13 +158,6 @@ def _comparison_table(result: Result) -> str:
     found = charts.comparison_of(result)
     reasons = notes(found)
     return table(*to_rows(found)) + (bullets(reasons) if reasons else "")
-
-
-def _estimate(found: Mapping[str, Any]) -> str:
-    if found["value"] is None:
-        return "–"
-    low, high = found["low"], found["high"]
-    return f"{found['value']:.3f}" + ("" if low is None or high is None else f" [{low:.3f}, {high:.3f}]")
 
 
 def _settings(result: Result) -> str:

@@ -10,6 +10,7 @@ from torchsite.model.drawing import new_figure, show_heatmap, show_picture
 from torchsite.paper.names import method_name, own_first, row_name, spoken
 from torchsite.paper.published import figure
 from torchsite.paper.text import markdown_table, source
+from torchsite.report.format import number
 from torchsite.results import Result
 
 POSES = ("untransformed", "transformed")
@@ -169,4 +170,4 @@ def _row(line: Mapping[str, Any], found: Mapping[str, Any], pose: str) -> list[s
 
 
 def _short(estimate: Mapping[str, Any]) -> str:
-    return "–" if estimate["value"] is None else f"{estimate['value']:.3f}"
+    return number(estimate["value"], 3)
