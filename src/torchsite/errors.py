@@ -40,6 +40,10 @@ class StoppedError(TorchsiteError):
     """Training was told to stop (SIGTERM) and did, after writing a checkpoint to go on from."""
 
 
+class MissingExtraError(TorchsiteError, ImportError):
+    """A package is missing that comes with one of torchsite's extras; the message says which."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The tail of an "unknown name" message: the nearest known name, then all of them."""
     names = sorted(known)

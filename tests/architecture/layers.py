@@ -6,7 +6,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "torchsite"
 LAYERS = [
-    {"shapes", "errors", "randomness", "modes", "configs", "files", "results", "version"},
+    {"shapes", "errors", "randomness", "modes", "configs", "files", "processes", "results", "version"},
     {"transforms", "data"},
     {"model"},
     {"objective", "attribution", "metrics"},

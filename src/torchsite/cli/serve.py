@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from torchsite.cli.terminal import terminal
-from torchsite.errors import ConfigError
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
@@ -33,15 +32,10 @@ def serve(
     torchsite serve --model runs/digits/model --data cifar10 --port 9000
     """
     from torchsite.data import load_dataset
+    from torchsite.web import Settings, create_app
+    from torchsite.web import serve as run
+    from torchsite.web.library import Library
 
-    try:
-        from torchsite.web import Settings, create_app
-        from torchsite.web import serve as run
-        from torchsite.web.library import Library
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"the page needs {error.name}, which is not installed: pip install 'torchsite[web]'"
-        ) from error
     console = terminal()
     set_threads(threads)
     samples = [load_dataset(name, "test") for name in data or []]

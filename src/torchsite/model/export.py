@@ -238,5 +238,7 @@ def _needs(package: str) -> ModuleType:
     try:
         module = __import__(package, fromlist=["_"])
     except ImportError as error:
-        raise ConfigError(f"exporting needs {package}: install torchsite[export] ({error})") from error
+        raise ConfigError(
+            f"exporting needs {package}, which cannot be imported ({error}): pip install 'torchsite[export]'"
+        ) from error
     return module

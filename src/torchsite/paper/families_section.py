@@ -69,7 +69,7 @@ def many_classes_section(result: Result) -> str:
             *(f"{found[part] / 1e6:.2f} M" for part in ("extractor", "generator")),
             f"{1000 * found['seconds a picture']:.0f} ms",
             f"{1000 * found['processor seconds a picture']:.0f} ms",
-            f"{found['peak bytes'] / 1e9:.2f} GB",
+            "unknown" if found["peak bytes"] is None else f"{found['peak bytes'] / 1e9:.2f} GB",
         ]
         for n_classes, found in result.values.items()
     ]

@@ -7,12 +7,9 @@ Command:  torchsite reproduce many_classes
 Cost:     two minutes; seconds with --quick, on small pictures of a few classes.
 """
 
-import multiprocessing
-import resource
 import tempfile
 import time
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +21,7 @@ from lightning.pytorch.callbacks import Callback
 from torchsite.data import Dataset
 from torchsite.model import SITE
 from torchsite.model.blocks import n_parameters
+from torchsite.processes import peak_memory, run_apart
 from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.training import fit
@@ -45,8 +43,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     changes = dict(QUICK) if quick else {}
     values = {}
     for n_classes in QUICK_CLASSES if quick else N_CLASSES:
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-            values[str(n_classes)] = process.submit(measure, n_classes, changes).result()
+        values[str(n_classes)] = run_apart(measure, n_classes, changes)
     recipe = override(load_recipe(RECIPE), changes)
     config = {
         "recipe": RECIPE,
@@ -82,7 +79,7 @@ def measure(n_classes: int, changes: Mapping[str, Any]) -> dict[str, Any]:
         "generator": n_parameters(model.generator),
         "seconds a picture": seconds,
         "processor seconds a picture": worked,
-        "peak bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        "peak bytes": peak_memory(),
         "threads": torch.get_num_threads(),
     }
 

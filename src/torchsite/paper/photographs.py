@@ -47,15 +47,15 @@ def photographs(model: SITE) -> Dataset:
     return Dataset(images, torch.tensor(labels), model.classes, "photographs")
 
 
-def open_photograph(name: str) -> Image.Image:
-    """A photograph of scikit-image's, in colour."""
+def open_photograph(name: str, folder: str = "skimage.data", package: str = "scikit-image") -> Image.Image:
+    """A photograph that comes with scikit-image, or with another package, in colour."""
     try:
-        folder = Path(str(import_module("skimage.data").__file__)).parent
+        place = Path(str(import_module(folder).__file__)).parent
     except ImportError as error:
         raise ConfigError(
-            f"the photographs come with scikit-image, which is missing ({error}): pip install scikit-image"
+            f"{name} comes with {package}, which is missing ({error}): pip install {package}"
         ) from error
-    with Image.open(folder / name) as file:
+    with Image.open(place / name) as file:
         return file.convert("RGB")
 
 

@@ -5,8 +5,17 @@
 `create_app` is an ASGI application like any other; `serve` runs it.
 """
 
-from torchsite.web.app import create_app
-from torchsite.web.server import serve
-from torchsite.web.settings import Settings
+from torchsite.errors import MissingExtraError
+
+try:
+    import python_multipart  # noqa: F401  # which FastAPI misses only when the first picture is sent
+
+    from torchsite.web.app import create_app
+    from torchsite.web.server import serve
+    from torchsite.web.settings import Settings
+except ModuleNotFoundError as error:
+    raise MissingExtraError(
+        f"the page needs {error.name}, which is not installed: pip install 'torchsite[web]'", name=error.name
+    ) from error
 
 __all__ = ["Settings", "create_app", "serve"]

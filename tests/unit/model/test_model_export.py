@@ -97,7 +97,7 @@ def test_what_cannot_be_exported_is_refused(tmp_path, monkeypatch):
     with pytest.raises(WeightsError, match="cannot be run as an ONNX model"):
         OnnxModel(tmp_path / "broken.onnx")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(ConfigError, match=r"install torchsite\[export\]"):
+    with pytest.raises(ConfigError, match=r"install 'torchsite\[export\]'"):
         OnnxModel(tmp_path / "broken.onnx")
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image, ImageDraw
-from sklearn.datasets import load_sample_image
 
 from torchsite.data import BamDataset, Dataset, to_float
 from torchsite.data.bam import compose
@@ -81,7 +80,7 @@ def _face() -> Image.Image:
 
 
 def _pagoda(size: Size) -> torch.Tensor:
-    photo = Image.fromarray(load_sample_image("china.jpg"))
+    photo = open_photograph("china.jpg", "sklearn.datasets.images", "scikit-learn")
     side = min(photo.size)
     square = photo.crop((0, 0, side, side)).resize((size[1], size[0]), Image.Resampling.BICUBIC)
     return torch.from_numpy(np.asarray(square).transpose(2, 0, 1).copy())[None]
