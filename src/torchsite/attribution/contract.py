@@ -6,7 +6,8 @@ other: the heatmap of a picture in a batch is its heatmap alone, up to rounding,
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -27,10 +28,18 @@ from torchsite.randomness import Rng, make_rng
 from torchsite.shapes import Heatmaps, Images, Labels, Logits
 
 Explain = Callable[[Images, Labels], Heatmaps]
+LIVE_PASSES = 10  # more than these for one picture, and people wait
 
 
 class Attribution(ABC):
-    """A method bound to a model; `chunk` bounds how many pictures pass through the network at once."""
+    """A method bound to a model; `chunk` bounds how many pictures pass through the network at once.
+
+    What a method costs stands on its class: about how many `passes` through the network one picture takes (a
+    pass with its gradient counts as three) with the options of `budget`, those of tables and people who wait.
+    """
+
+    passes: ClassVar[int] = 1
+    budget: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, model: nn.Module, *, chunk: int = 32) -> None:
         if not isinstance(model, nn.Module):
@@ -44,6 +53,16 @@ class Attribution(ABC):
     def layer_name(self) -> str | None:
         """The dotted name of the layer that is explained; None for methods that work on the pictures."""
         return None
+
+    @classmethod
+    def is_slow(cls) -> bool:
+        """Whether it asks the model many times for each picture."""
+        return cls.passes > LIVE_PASSES
+
+    @classmethod
+    def n_pictures(cls, n: int, passes: int) -> int:
+        """How many of `n` pictures it explains in a table that grants a slow method so many passes in all."""
+        return min(n, max(passes // cls.passes, 1)) if cls.is_slow() else n
 
     def __call__(self, images: Images, classes: Labels) -> Heatmaps:
         """The heatmap of each picture for its class, (batch, rows, cols), at image size."""

@@ -22,6 +22,7 @@ Fong, Patrick, Vedaldi: Understanding deep networks via extremal perturbations a
 
 from collections.abc import Sequence
 from math import log10
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +41,9 @@ class ExtremalPerturbation(Attribution):
 
     `smoothness` and `blur` (the widest of the pyramid) are fractions of the picture's side.
     """
+
+    passes = 180
+    budget: ClassVar = {"n_steps": 60}
 
     def __init__(
         self,

@@ -8,6 +8,8 @@ error of the quadrature (Gauss-Legendre, `n_steps` nodes).
 Sundararajan, Taly, Yan: Axiomatic attribution for deep networks, ICML 2017.
 """
 
+from typing import ClassVar
+
 from captum.attr import IntegratedGradients as CaptumIntegratedGradients
 from torch import nn
 
@@ -18,6 +20,9 @@ from torchsite.shapes import Heatmaps, Images, Labels
 
 class IntegratedGradients(Attribution):
     """Contributions against a uniform `baseline` picture; Captum's `IntegratedGradients`."""
+
+    passes = 48
+    budget: ClassVar = {"n_steps": 16}
 
     def __init__(
         self, model: nn.Module, *, baseline: float = 0.0, n_steps: int = 50, chunk: int = 32

@@ -21,6 +21,8 @@ class Occlusion(Attribution):
     The window is a quarter of the shorter side when left out, the stride half a window.
     """
 
+    passes = 50
+
     def __init__(
         self,
         model: nn.Module,

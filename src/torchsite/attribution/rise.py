@@ -21,7 +21,7 @@ the one-picture estimate of the formula, whoever its neighbours are.
 Petsiuk, Das, Saenko: RISE: randomized input sampling for explanation of black-box models, BMVC 2018.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +36,9 @@ from torchsite.shapes import Heatmaps, Images, Labels, Size
 
 class RISE(Attribution):
     """What was visible when the model was sure; treats the model as a black box."""
+
+    passes = 128
+    budget: ClassVar = {"n_masks": 128}
 
     def __init__(
         self,

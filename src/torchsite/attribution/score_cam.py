@@ -20,6 +20,8 @@ from torchsite.shapes import Features, Heatmaps, Images, Labels
 class ScoreCAM(LayerAttribution):
     """Evidence for the class at a layer by masking instead of slopes; never negative."""
 
+    passes = 64  # one for each channel of the layer, of which there are often so many
+
     @torch.no_grad()
     def _explain_layer(self, name: str, images: Images, classes: Labels) -> Heatmaps:
         logits = self._logits(classes)

@@ -9,6 +9,8 @@ seed alone decides.
 Smilkov et al.: SmoothGrad: removing noise by adding noise, 2017.
 """
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -23,6 +25,9 @@ class SmoothGrad(Attribution):
 
     Ours rather than Captum's `NoiseTunnel`, which draws from the global random state.
     """
+
+    passes = 48
+    budget: ClassVar = {"n_samples": 16}
 
     def __init__(
         self,

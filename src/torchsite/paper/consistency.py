@@ -4,10 +4,10 @@ Claim:    SITE's own explanation follows the picture better than any post-hoc on
           calibrated by its floor and centred. The paper claims it for the raw score (0.8860 on CIFAR-10),
           where maps that hardly depend on the picture, such as RISE's, are ahead here.
 Command:  torchsite reproduce cifar10_consistency   (or mnist_consistency)
-Cost:     the whole test set, each picture in one pose; 500 pictures for the methods that ask many times
-          (`N_PICTURES`), RISE and extremal perturbation, which the paper left out, among them. CIFAR-10 with
-          the pyramid: 65 minutes of one core, about 35 on two, half of it for these two; each line of the
-          result says what it cost. With --quick, a dozen digits.
+Cost:     the whole test set, each picture in one pose; some hundred for the methods that ask many
+          times (`PASSES`), RISE and extremal perturbation, which the paper left out, among them. CIFAR-10
+          with the pyramid: 65 minutes of one core, about 35 on two, half of it for these two; each line of
+          the result says what it cost. With --quick, a dozen digits.
 """
 
 import time
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from torchsite.configs import to_mapping
+from torchsite.evaluation.methods import pictures_of_each
 from torchsite.paper.methods import line_of, measured, quick_limits
 from torchsite.paper.models import pair_beside
 from torchsite.results import Result
@@ -36,15 +37,7 @@ PAPER: Mapping[str, Mapping[str, tuple[float, float | None]]] = {
     }
 }
 
-# Methods that see fewer than all pictures.
-N_PICTURES: Mapping[str, int] = {
-    "extremal_perturbation": 500,
-    "rise": 500,
-    "score_cam": 500,
-    "occlusion": 500,
-    "smooth_grad": 500,
-    "integrated_gradients": 500,
-}
+PASSES = 45_000  # that a slow method may take: a few hundred pictures
 
 
 def run(
@@ -58,7 +51,7 @@ def run(
     """Measure every method on both models of the recipe; finished methods are taken from `folder`."""
     started = time.monotonic()
     pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-    limits = quick_limits(N_PICTURES) if quick else dict(N_PICTURES)
+    limits = quick_limits() if quick else pictures_of_each(len(pair.test), PASSES)
     rows = measured(
         pair,
         "self_consistency",

@@ -4,20 +4,20 @@ Claim:    the paper's: accuracy and log-odds drop later when SITE's own explanat
           than when any post-hoc method says so. Ours do not bear it out on CIFAR-10: Score-CAM on the black
           box is ahead (docs/results.md). A random ranking is the floor.
 Command:  torchsite reproduce cifar10_mask_k   (or mnist_mask_k)
-Cost:     the first 1,000 test pictures, eleven fractions, one pose; slow methods on fewer (`N_PICTURES`), and
+Cost:     the first 1,000 test pictures, eleven fractions, one pose; slow methods on fewer (`PASSES`), and
           each is compared with a random ranking of its own pictures. CIFAR-10 with the pyramid: about 45
           minutes of one core. With --quick, a dozen digits.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from torchsite.attribution import METHODS
 from torchsite.configs import to_mapping
 from torchsite.data import to_float
+from torchsite.evaluation.methods import pictures_of_each
 from torchsite.metrics import Poses
 from torchsite.metrics.ranking import background_of, blanked, least_important_first
 from torchsite.paper.arrays import save_arrays
@@ -26,12 +26,7 @@ from torchsite.paper.models import Pair, pair_beside
 from torchsite.results import Result
 
 N_ALL = 1000
-N_PICTURES: Mapping[str, int] = {
-    "extremal_perturbation": 200,
-    "rise": 200,
-    "score_cam": 500,
-    "occlusion": 500,
-}
+PASSES = 25_000  # that a slow method may take
 SHOWN = (0.06, 0.18, 0.67)  # the paper's 1k, 3k and 11k of 16.4k pixels
 
 
@@ -46,7 +41,7 @@ def run(
     """Mask by every method on both models of the recipe; finished methods are taken from `folder`."""
     started = time.monotonic()
     pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-    limits = quick_limits(N_PICTURES) if quick else dict.fromkeys(METHODS, N_ALL) | dict(N_PICTURES)
+    limits = quick_limits() if quick else pictures_of_each(N_ALL, PASSES)
     rows = measured(pair, "mask_k", folder, n_pictures=limits, n_transforms=1, methods=methods)
     table = [line_of(*row) | dict(row[2].values or {}) for row in rows]
     family = to_mapping(pair.site.config.family)

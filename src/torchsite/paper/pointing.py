@@ -6,7 +6,7 @@ paper names no tolerance, so the table has τ = 0 … 3, and the result says at 
 
 Command:  python -m torchsite.paper.pointing SITE BLACK_BOX --out FOLDER  [--quick]
 Cost:     SITE's own explanation and random maps on all 10,000 test pictures, as they are and once moved;
-          post-hoc methods on the first 5,000, slow ones on fewer (`SLOW`); self-consistency on the first
+          post-hoc methods on the first 5,000, slow ones on fewer (`PASSES`); self-consistency on the first
           2,000 at most, under two transforms. 8 minutes on two cores. With --quick, 200 pictures.
 """
 
@@ -46,16 +46,7 @@ PAPER: Mapping[str, tuple[float | None, float | None, float | None, float | None
 N_POST_HOC = 5000
 N_CONSISTENCY = 2000
 ON_ALL = ("self_explanation", "random")
-
-# How many pictures the methods get that ask the model many times for each.
-SLOW: Mapping[str, int] = {
-    "extremal_perturbation": 20,
-    "rise": 50,
-    "score_cam": 100,
-    "occlusion": 100,
-    "smooth_grad": 200,
-    "integrated_gradients": 200,
-}
+PASSES = 6_000  # that a slow method may take
 
 
 def run(
@@ -132,7 +123,7 @@ def to_markdown(result: Result) -> str:
 def _by_limit(names: Sequence[str], n: int) -> dict[int, list[str]]:
     groups: dict[int, list[str]] = {}
     for name in names:
-        limit = SLOW.get(name, n if name in ON_ALL else N_POST_HOC)
+        limit = n if name in ON_ALL else METHODS[name].n_pictures(N_POST_HOC, PASSES)
         groups.setdefault(min(limit, n), []).append(name)
     return groups
 

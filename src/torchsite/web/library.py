@@ -16,13 +16,9 @@ from torchsite.model.config import ModelConfig
 from torchsite.web.problems import ProblemError
 from torchsite.web.samples import Samples, samples_for
 from torchsite.web.schemas import MethodOut, ModelOut
-from torchsite.web.settings import SLOW_METHODS
 
 OWN = "self_explanation"
-N_PARTNERS = {
-    True: 8,
-    False: 2,
-}  # pictures that the floor is a mean over: with a live method, with a slow one
+N_PARTNERS, N_PARTNERS_SLOW = 8, 2  # pictures that the floor is a mean over
 
 
 @dataclass(eq=False)
@@ -52,12 +48,12 @@ class Served:
     def explainer(self, method: str) -> Attribution:
         """The named method on this model, with the budget of a server."""
         if method not in self._explainers:
-            self._explainers[method] = METHODS[method](self.model, **SLOW_METHODS.get(method, {}))
+            self._explainers[method] = METHODS[method](self.model, **METHODS[method].budget)
         return self._explainers[method]
 
     def partners(self, method: str) -> tuple[Tensor, Tensor]:
         """Other pictures x′ and their explanations I(x′), each of its own predicted class: for the floor."""
-        images = self.samples.images[: N_PARTNERS[method not in SLOW_METHODS]]
+        images = self.samples.images[: N_PARTNERS_SLOW if METHODS[method].is_slow() else N_PARTNERS]
         if method not in self._partners:
             with torch.no_grad():
                 classes = self.model(images).argmax(1)
@@ -142,7 +138,7 @@ class Library:
             max_rotation=config.family.max_rotation,
             max_shift=config.family.max_shift,
             methods=[
-                MethodOut(name=name, live=name not in SLOW_METHODS, options=dict(SLOW_METHODS.get(name, {})))
+                MethodOut(name=name, live=not METHODS[name].is_slow(), options=dict(METHODS[name].budget))
                 for name in served.methods()
             ],
             companions=self.companions(served),

@@ -7,6 +7,7 @@ import anyio
 from fastapi import APIRouter, Query, Request, Response
 from torch import Tensor
 
+from torchsite.attribution import METHODS
 from torchsite.version import __version__
 from torchsite.web.batching import Lane
 from torchsite.web.engine import Job
@@ -16,7 +17,7 @@ from torchsite.web.problems import ProblemError, described
 from torchsite.web.questions import body_of, read_question, transform_of
 from torchsite.web.rendering import rendered
 from torchsite.web.schemas import Explained, Health, ModelOut, Question, SampleOut, SweepQuestion
-from torchsite.web.settings import SLOW_METHODS, Settings
+from torchsite.web.settings import Settings
 from torchsite.web.sweep import angles, animation
 from torchsite.web.telemetry import CONTENT_TYPE, Telemetry
 
@@ -93,7 +94,7 @@ def api_router(
         served = library[name]
         question, content = await read_question(request, Question)
         job = await job_for(served, question, content)
-        lane = slow if any(method in SLOW_METHODS for method, _ in job.explainers) else fast
+        lane = slow if any(METHODS[method].is_slow() for method, _ in job.explainers) else fast
         (finding,) = await lane.submit([job])
         return Response(rendered(finding).model_dump_json(), media_type="application/json")
 
@@ -109,7 +110,7 @@ def api_router(
         served = library[name]
         question, content = await read_question(request, SweepQuestion)
         job = await job_for(served, question, content)
-        late = [method for method, _ in job.explainers if method in SLOW_METHODS]
+        late = [method for method, _ in job.explainers if METHODS[method].is_slow()]
         if late:
             raise ProblemError(422, "too_slow", f"{late[0]} is too slow for a sweep: choose a live method")
         degrees = angles(question.frames)

@@ -1,21 +1,9 @@
-"""What the server allows: sizes of uploads, lengths of queues, and how much work a slow method may do."""
+"""What the server allows: formats and sizes of uploads, lengths of queues."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 # Formats that Pillow may try, whatever a file is called and whatever its sender says it is.
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
-
-# Methods that take many passes: computed when the picture rests, with a budget for people who wait.
-SLOW_METHODS: Mapping[str, Mapping[str, Any]] = {
-    "rise": {"n_masks": 256},
-    "extremal_perturbation": {"n_steps": 60},
-    "integrated_gradients": {"n_steps": 16},
-    "smooth_grad": {"n_samples": 16},
-    "occlusion": {},
-    "score_cam": {},
-}
 
 
 @dataclass(frozen=True)

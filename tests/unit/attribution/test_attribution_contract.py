@@ -27,6 +27,39 @@ def test_the_table_has_every_method_of_the_paper_and_more():
     assert all(issubclass(method, Attribution) for method in METHODS.values())
 
 
+class Counting(nn.Module):
+    """A network that counts the pictures it is asked about; one that is asked for its slope counts thrice."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net, self.passes = net, 0
+
+    def forward(self, images):
+        self.passes += len(images) * (3 if images.requires_grad else 1)
+        return self.net(images)
+
+
+@pytest.mark.parametrize("name", POST_HOC)
+def test_a_method_says_on_its_class_whether_it_asks_many_times(name):
+    net = Counting(nn.Sequential(nn.Conv2d(1, 64, 5, stride=4), nn.ReLU(), nn.Flatten(), nn.Linear(2304, 4)))
+    images, classes = torch.rand(1, 1, 28, 28), torch.zeros(1, dtype=torch.int64)
+    method = METHODS[name](net, **METHODS[name].budget)
+    method(images, classes)  # the first call also chooses layers and layouts
+    net.passes = 0
+    method(images, classes)
+    assert METHODS[name].is_slow() == (net.passes > 10)
+    if METHODS[name].is_slow():
+        assert net.passes == pytest.approx(METHODS[name].passes, rel=0.35)
+
+
+def test_a_slow_method_gets_as_many_pictures_as_its_passes_allow():
+    rise = METHODS["rise"]
+    assert rise.n_pictures(1000, 10 * rise.passes) == 10
+    assert rise.n_pictures(5, 10 * rise.passes) == 5
+    assert rise.n_pictures(1000, 1) == 1
+    assert METHODS["gradient"].n_pictures(1000, 1) == 1000
+
+
 @pytest.mark.parametrize("name", LAYERED)
 def test_a_layer_by_module_by_name_or_the_last_spatial_one(name):
     net, (images, classes) = small_vgg(0), batch(0)

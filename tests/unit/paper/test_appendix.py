@@ -45,7 +45,7 @@ def bam_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("appendix") / "bam-quick"
     patch = pytest.MonkeyPatch()
     patch.setattr(bam, "QUICK_METHODS", ("self_explanation", "gradient"))
-    patch.setattr(bam, "N_PICTURES", {})
+    patch.setattr(bam, "N_OWN", 12)
     patch.setattr(bam, "N_USUAL", 12)
     patch.setattr(bam, "N_HELD_OUT", 9)
     patch.setattr(bam, "PATCH_STEPS", 2)

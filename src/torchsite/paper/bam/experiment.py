@@ -64,18 +64,8 @@ QUICK: Mapping[str, Any] = {
     "validate_every": 4,
 }
 
-# How many test pictures each method explains, eight times each.
-N_PICTURES: Mapping[str, int] = {
-    "self_explanation": 500,
-    "random": 500,
-    "extremal_perturbation": 10,
-    "rise": 15,
-    "occlusion": 20,
-    "score_cam": 50,
-    "smooth_grad": 40,
-    "integrated_gradients": 40,
-}
-N_USUAL = 200
+# How many test pictures a method explains, eight times each; the passes that a slow one may take.
+N_OWN, N_USUAL, PASSES = 500, 200, 2_000
 N_HELD_OUT = 150
 PATCH_STEPS = 20
 
@@ -151,20 +141,27 @@ def train_both(
     return Models(*found)
 
 
+def n_pictures(method: str) -> int:
+    """How many test pictures a method explains: its own explanation, which costs little, the most."""
+    if method in ("self_explanation", "random"):
+        return N_OWN
+    return METHODS[method].n_pictures(N_USUAL, PASSES)
+
+
 def measured(
     kind: str, models: Models, halves: BamHalves, methods: Sequence[str], steps: Path
 ) -> list[dict[str, Any]]:
     """Every method on one kind of model, on the test pictures and on those with objects never seen."""
     weights = fingerprint(*(t for m in (models.objects, models.scenes) for t in m.state_dict().values()))
     names = [name for name in methods if applies(name, models.objects)]
-    most = max(min(N_PICTURES.get(name, N_USUAL), len(halves.test)) for name in names)
+    most = max(min(n_pictures(name), len(halves.test)) for name in names)
     parts = {"test": halves.test[:most], "held_out": halves.held_out[:N_HELD_OUT]}
     patched = {part: _patched(kind, part, models, bam, steps, weights) for part, bam in parts.items()}
     lines = []
     for method in names:
         line: dict[str, Any] = {"model": kind, "method": method}
         for part, bam in parts.items():
-            n = min(N_PICTURES.get(method, N_USUAL), len(bam))
+            n = min(n_pictures(method), len(bam))
             n = n if part == "test" or method == "self_explanation" else min(n, len(bam) // 3)
             config: dict[str, Any] = {
                 "weights": weights,
