@@ -95,3 +95,22 @@ class Templates(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return self.explain(images).logits
+
+
+class Tones(nn.Module):
+    """Which of some tones the picture has, whatever its size."""
+
+    def __init__(self, n_tones: int = 4) -> None:
+        super().__init__()
+        self.tones = nn.Parameter((1 + torch.arange(n_tones)) / (n_tones + 1), requires_grad=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return -400 * (images.mean((1, 2, 3))[:, None] - self.tones).square()
+
+
+def tone_pictures(n: int, *, side: int = 10, n_tones: int = 4, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Noise around one of the tones: the class."""
+    labels = torch.arange(n) % n_tones
+    noise = torch.rand(n, 1, side, side, generator=make_rng(seed, "tones")) - 0.5
+    noise = noise - noise.mean((1, 2, 3), keepdim=True)
+    return (1 + labels[:, None, None, None]) / (n_tones + 1) + 0.1 * noise, labels

@@ -5,9 +5,10 @@ import math
 
 import pytest
 import torch
+from metric_models import Tones, tone_pictures
 from torch import nn
 
-from torchsite.metrics import BAM, METRICS, Poses, plain, strokes
+from torchsite.metrics import BAM, METRICS, GridPointing, Poses, plain, strokes
 from torchsite.randomness import make_rng
 from torchsite.transforms import TransformFamily
 
@@ -52,6 +53,8 @@ def build(name, model):
     options |= {"poses": POSES, "n_resamples": 40}
     if name == "bam":
         return BAM(model, Templates(7), **options)
+    if name == "grid_pointing":
+        return GridPointing(lambda images, _: images[:, 0], Tones(), sides=(2,), confidence=0, **options)
     return METRICS[name](model, n_classes=CLASSES, **options)
 
 
@@ -59,6 +62,9 @@ def feed(metric, images, labels, part):
     x, y = images[part], labels[part]
     if isinstance(metric, BAM):
         metric.update(x, y, y, strokes(x) > 0.5, x.flip(-1), x.sqrt(), indices=part)
+    elif isinstance(metric, GridPointing):
+        tones, classes = tone_pictures(N, side=SIDE)
+        metric.update(tones[part], classes[part], indices=part)
     else:
         metric.update(x, y, indices=part, regions=strokes(x))
 

@@ -9,12 +9,18 @@ from collections.abc import Mapping
 from torchsite.metrics.accuracy import Accuracy, AccuracyResult
 from torchsite.metrics.bam import BAM, BAMResult, insignificant_patch
 from torchsite.metrics.completeness import Completeness, CompletenessResult, completeness_error
+from torchsite.metrics.energy_pointing import EnergyPointing, EnergyPointingResult
 from torchsite.metrics.estimate import Estimate, plain
 from torchsite.metrics.explainer import Explainer, as_explainer
+from torchsite.metrics.frame_control import FrameControl, FrameControlResult
+from torchsite.metrics.grid_pointing import GridPointing, GridPointingResult
 from torchsite.metrics.grouping import Curve
+from torchsite.metrics.ignorant import IGNORANT
 from torchsite.metrics.insertion_deletion import Deletion, Insertion, PerturbationResult
 from torchsite.metrics.mask_k import MaskK, MaskKResult
 from torchsite.metrics.measure import Batch, Measure
+from torchsite.metrics.one_map_share import OneMapShare, OneMapShareResult
+from torchsite.metrics.patch_deletion import PatchDeletion, PatchDeletionResult
 from torchsite.metrics.pointing_game import PointingGame, PointingGameResult, box_regions, strokes
 from torchsite.metrics.poses import Poses
 from torchsite.metrics.prediction_equivariance import PredictionEquivariance, PredictionEquivarianceResult
@@ -27,8 +33,13 @@ METRICS: Mapping[str, type[Measure]] = {
     "bam": BAM,
     "completeness": Completeness,
     "deletion": Deletion,
+    "energy_pointing": EnergyPointing,
+    "frame_control": FrameControl,
+    "grid_pointing": GridPointing,
     "insertion": Insertion,
     "mask_k": MaskK,
+    "one_map_share": OneMapShare,
+    "patch_deletion": PatchDeletion,
     "pointing_game": PointingGame,
     "prediction_equivariance": PredictionEquivariance,
     "prototype_recognition": PrototypeRecognition,
@@ -38,6 +49,7 @@ METRICS: Mapping[str, type[Measure]] = {
 
 __all__ = [
     "BAM",
+    "IGNORANT",
     "METRICS",
     "Accuracy",
     "AccuracyResult",
@@ -47,12 +59,22 @@ __all__ = [
     "CompletenessResult",
     "Curve",
     "Deletion",
+    "EnergyPointing",
+    "EnergyPointingResult",
     "Estimate",
     "Explainer",
+    "FrameControl",
+    "FrameControlResult",
+    "GridPointing",
+    "GridPointingResult",
     "Insertion",
     "MaskK",
     "MaskKResult",
     "Measure",
+    "OneMapShare",
+    "OneMapShareResult",
+    "PatchDeletion",
+    "PatchDeletionResult",
     "PerturbationResult",
     "PointingGame",
     "PointingGameResult",

@@ -4,8 +4,9 @@
     insertion(q) = mean p_c of a blank picture given the q most important of x  area: higher is better
 
 The class c is the caller's, by custom the one predicted on x; p is the softmax; no transform is involved.
-Blank pixels take the value `fill`: 0 by default, a value per channel, or a function such as a blur. Pictures
-half blanked are unlike any the model has seen, so small differences in area say nothing about maps.
+Blanked pixels show a filling: black and a blurred copy by default, since the filling decides which method
+comes first; any of FILLS, a colour or a function will do. Pictures half blanked are unlike any the model has
+seen, so small differences in area say nothing about maps.
 """
 
 import abc
@@ -18,7 +19,7 @@ from torchsite.metrics.measure import Batch, Statistics, Sums
 from torchsite.metrics.ranked import RankedMeasure
 from torchsite.metrics.ranking import (
     Order,
-    background_of,
+    RankedCurve,
     blanked,
     pixel_counts,
     ranked_curve,
@@ -27,7 +28,10 @@ from torchsite.shapes import Images
 
 
 class PerturbationResult(NamedTuple):
-    """The probability of the explained class against the fraction of pixels inserted or deleted."""
+    """The probability of the explained class against the fraction of pixels inserted or deleted.
+
+    The figures are those of the first filling; `fills` has those of each.
+    """
 
     fractions: list[float]
     curve: list[Estimate]
@@ -35,6 +39,7 @@ class PerturbationResult(NamedTuple):
     random_curve: list[Estimate]
     random_area: Estimate
     gain: Estimate
+    fills: dict[str, RankedCurve]
 
 
 class _Perturbation(RankedMeasure):
@@ -48,9 +53,8 @@ class _Perturbation(RankedMeasure):
     def _perturbed(images: Images, order: Order, n: int, background: Images) -> Images:
         """The pictures after `n` pixels were put back or blanked, the most important (the last) first."""
 
-    def _scores(self, batch: Batch, order: Order) -> Statistics:
+    def _scores(self, batch: Batch, order: Order, background: Images) -> Statistics:
         """Ones, and the probabilities of the explained class: (batch, 2, fractions)."""
-        background = background_of(batch.images, self.fill)
         columns = []
         for n in pixel_counts(self.fractions, order.shape[1]):
             logits = self.explainer.logits(self._perturbed(batch.images, order, n, background))
@@ -59,9 +63,13 @@ class _Perturbation(RankedMeasure):
         return torch.stack([torch.ones_like(probabilities), probabilities], dim=1)
 
     def _compute(self, sums: Sums) -> PerturbationResult:
+        fills = self._by_fill(self._curve, sums)
+        first: RankedCurve = fills[self.fills[0].name]
+        return PerturbationResult(list(self.fractions), *first, fills=fills)
+
+    def _curve(self, sums: Sums) -> RankedCurve:
         n, probability = sums.unbind(2)
-        curves = ranked_curve(ratio(probability, n), self.fractions)
-        return PerturbationResult(list(self.fractions), *curves)
+        return ranked_curve(ratio(probability, n), self.fractions)
 
 
 class Deletion(_Perturbation):

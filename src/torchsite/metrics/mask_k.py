@@ -5,7 +5,7 @@
 
 The ranking is made on the untransformed picture, for the class the caller explains (by custom the predicted
 one); blanking comes before the transform, as in the paper. The later a curve drops, the better. Blanked
-pixels take the value `fill`: 0 by default, or the data set's mean. Beside it stands a random ranking.
+pixels show a filling: black and a blurred copy by default. Beside it stands a random ranking.
 """
 
 from typing import NamedTuple
@@ -18,20 +18,31 @@ from torchsite.metrics.ranked import RankedMeasure
 from torchsite.metrics.ranking import (
     Order,
     RankedCurve,
-    background_of,
     blanked,
     log_odds,
     pixel_counts,
     ranked_curve,
 )
+from torchsite.shapes import Images
+
+
+class MaskCurves(NamedTuple):
+    """Accuracy and log-odds of the true class under one filling."""
+
+    accuracy: RankedCurve
+    log_odds: RankedCurve
 
 
 class MaskKResult(NamedTuple):
-    """Accuracy and log-odds of the true class against the fraction of pixels blanked."""
+    """Accuracy and log-odds of the true class against the fraction of pixels blanked.
+
+    The figures are those of the first filling; `fills` has those of each.
+    """
 
     fractions: list[float]
     accuracy: RankedCurve
     log_odds: RankedCurve
+    fills: dict[str, MaskCurves]
 
 
 class MaskK(RankedMeasure):
@@ -40,9 +51,8 @@ class MaskK(RankedMeasure):
     headline = ("accuracy.area", "accuracy.random_area", "log_odds.area", "log_odds.random_area")
     n_scores = 3
 
-    def _scores(self, batch: Batch, order: Order) -> Statistics:
+    def _scores(self, batch: Batch, order: Order, background: Images) -> Statistics:
         """Ones, right answers and log-odds of each image: (batch, 3, fractions)."""
-        background = background_of(batch.images, self.fill)
         transforms = self._transforms(batch)
         scores = torch.zeros(len(batch), 3, len(self.fractions), dtype=torch.float64)
         for k, n in enumerate(pixel_counts(self.fractions, order.shape[1])):
@@ -55,7 +65,10 @@ class MaskK(RankedMeasure):
         return scores / len(transforms)
 
     def _compute(self, sums: Sums) -> MaskKResult:
+        fills = self._by_fill(self._curves, sums)
+        first: MaskCurves = fills[self.fills[0].name]
+        return MaskKResult(list(self.fractions), *first, fills=fills)
+
+    def _curves(self, sums: Sums) -> MaskCurves:
         n, right, odds = sums.unbind(2)
-        accuracy, log_odds_mean = ratio(right, n), ratio(odds, n)
-        curves = (ranked_curve(accuracy, self.fractions), ranked_curve(log_odds_mean, self.fractions))
-        return MaskKResult(list(self.fractions), *curves)
+        return MaskCurves(*(ranked_curve(ratio(score, n), self.fractions) for score in (right, odds)))

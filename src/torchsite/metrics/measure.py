@@ -18,6 +18,7 @@ from torchsite.errors import ConfigError, ShapeError
 from torchsite.metrics.estimate import N_RESAMPLES, resample_weights
 from torchsite.metrics.explainer import Explainer, as_explainer
 from torchsite.metrics.poses import Poses
+from torchsite.randomness import Rng, make_rng
 from torchsite.shapes import Heatmaps, Images, Labels
 from torchsite.transforms import Transform
 
@@ -27,13 +28,17 @@ Sums = Float[Tensor, "resamples *statistics"]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What a measure looks at: pictures, true classes, classes to explain, indices, regions."""
+    """What a measure looks at: pictures, true classes, classes to explain, indices; what else is known.
+
+    `regions` are the objects', `larger` are pictures of which `images` are the centre crops.
+    """
 
     images: Images
     labels: Labels
     classes: Labels
     indices: Int64[Tensor, " batch"]
     regions: Heatmaps | None = None
+    larger: Images | None = None
 
     def __post_init__(self) -> None:
         if self.images.ndim != 4 or not self.images.is_floating_point():
@@ -46,6 +51,8 @@ class Batch:
         size = (len(self.images), *self.images.shape[-2:])
         if self.regions is not None and tuple(self.regions.shape) != size:
             raise ShapeError(f"regions: expected shape {size}, got {tuple(self.regions.shape)}")
+        if self.larger is not None and self.larger.shape[:2] != self.images.shape[:2]:
+            raise ShapeError(f"larger: expected one for each picture, got {tuple(self.larger.shape)}")
 
     def __len__(self) -> int:
         return len(self.images)
@@ -108,11 +115,13 @@ class Measure(Metric):
         classes: Labels | None = None,
         indices: Int64[Tensor, " batch"] | None = None,
         regions: Heatmaps | None = None,
+        larger: Images | None = None,
     ) -> None:
         """Add a batch. `classes` are those to explain (default: the labels), `indices` the pictures' numbers
         in the data set (default: counted on from 0), on which transforms and resamples depend."""
         indices = self._next_indices(len(images)) if indices is None else indices
-        batch = Batch(images, labels, labels if classes is None else classes, indices.cpu(), regions)
+        classes = labels if classes is None else classes
+        batch = Batch(images, labels, classes, indices.cpu(), regions, larger)
         statistics = self._update(batch).to(self.sums)
         weights = resample_weights(batch.indices, self.n_resamples, self.poses.seed).to(self.sums)
         self.sums += (weights @ statistics.flatten(1)).reshape(self.sums.shape)
@@ -144,6 +153,11 @@ class Measure(Metric):
     def _transforms(self, batch: Batch) -> list[Transform]:
         """The poses of each image of the batch."""
         return [self.poses.of(batch.indices, k).to(batch.images.device) for k in range(self.poses.n)]
+
+    def _rng(self, batch: Batch, *stream: str | int) -> Rng:
+        """Random numbers of a batch: they depend on the seed, its first picture and the purpose."""
+        first = int(batch.indices[0]) if len(batch) else 0
+        return make_rng(self.poses.seed, "batch", first, *stream)
 
     def _next_indices(self, n: int) -> Int64[Tensor, " batch"]:
         if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:

@@ -1,20 +1,29 @@
-"""What the measures along a ranking of pixels share: the ranking by the map, and a random one beside it."""
+"""What the measures along a ranking of pixels share: the ranking by the map, and a random one beside it.
+
+What blanked pixels show decides which method comes out first, so every figure is given for two fillings or
+more. The figures without a filling's name are those of the first: black, the paper's. `fill=` asks for one.
+"""
 
 import abc
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeVar
 
 import torch
 
-from torchsite.metrics.measure import Batch, Measure, Statistics
+from torchsite.errors import ConfigError
+from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
 from torchsite.metrics.ranking import (
     FRACTIONS,
-    Fill,
     Order,
     check_fractions,
     least_important_first,
     random_order,
 )
+from torchsite.shapes import Images
+from torchsite.transforms import FillLike, as_fill
+
+FILLINGS = ("black", "blur")
+Figures = TypeVar("Figures")
 
 
 class RankedMeasure(Measure):
@@ -28,20 +37,34 @@ class RankedMeasure(Measure):
         model: Any = None,
         *,
         fractions: Sequence[float] = FRACTIONS,
-        fill: Fill = 0.0,
+        fills: Sequence[FillLike] = FILLINGS,
+        fill: FillLike | None = None,
         **options: Any,
     ) -> None:
         super().__init__(explain, model, **options)
         self.explainer.require_model()
-        self.fractions, self.fill = check_fractions(fractions), fill
-        self._add_sums(2, self.n_scores, len(self.fractions))
+        fills = fills if fill is None else (fill,)
+        if not fills:
+            raise ConfigError("fills: expected one filling or more, got none")
+        self.fractions, self.fills = check_fractions(fractions), tuple(as_fill(fill) for fill in fills)
+        self._add_sums(len(self.fills), 2, self.n_scores, len(self.fractions))
 
     @abc.abstractmethod
-    def _scores(self, batch: Batch, order: Order) -> Statistics:
+    def _scores(self, batch: Batch, order: Order, background: Images) -> Statistics:
         """Ones, then what is measured, of each picture and fraction: (batch, n_scores, fractions)."""
 
     def _update(self, batch: Batch) -> Statistics:
         heatmaps = self.explainer(batch.images, batch.classes)
         by_map = least_important_first(heatmaps, batch.indices, self.poses.seed)
         at_random = random_order(batch.indices, heatmaps[0].numel(), self.poses.seed).to(by_map.device)
-        return torch.stack([self._scores(batch, order) for order in (by_map, at_random)], dim=1)
+        found = []
+        for fill in self.fills:
+            background = fill.background(batch.images, rng=self._rng(batch, fill.name))
+            scores = [self._scores(batch, order, background) for order in (by_map, at_random)]
+            found.append(torch.stack(scores, dim=1))
+        return torch.stack(found, dim=1)
+
+    def _by_fill(self, figures: Callable[[Sums], Figures], sums: Sums) -> dict[str, Figures]:
+        """The figures of every filling, by its name."""
+        names = [fill.name for fill in self.fills]
+        return {name: figures(part) for name, part in zip(names, sums.unbind(1), strict=True)}

@@ -5,7 +5,7 @@ large flat parts, such as Grad-CAM's zeros, would otherwise be credited with the
 curve comes with that of a random ranking over the same pictures and poses, its floor.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,9 +17,9 @@ from torchsite.errors import ConfigError
 from torchsite.metrics.estimate import Estimate, estimate, estimates
 from torchsite.randomness import make_rng
 from torchsite.shapes import Heatmaps, Images, Labels, Logits, Scores
+from torchsite.transforms import FillLike, as_fill
 
 Order = Int64[Tensor, "batch pixels"]
-Fill = float | Sequence[float] | Callable[[Images], Images]
 
 FRACTIONS = tuple(step / 10 for step in range(11))
 
@@ -53,16 +53,9 @@ def blanked(images: Images, order: Order, n: int, background: Images) -> Images:
     return torch.where(chosen.reshape(len(images), 1, *images.shape[-2:]), background, images)
 
 
-def background_of(images: Images, fill: Fill) -> Images:
-    """What blanked pixels show: one value, one value per channel, or a function of the images."""
-    if callable(fill):
-        return fill(images)
-    values = torch.as_tensor(fill, dtype=images.dtype, device=images.device).reshape(-1)
-    if len(values) not in (1, images.shape[1]):
-        raise ConfigError(
-            f"fill: expected 1 or {images.shape[1]} values (one per channel), got {len(values)}"
-        )
-    return values[None, :, None, None].expand_as(images)
+def background_of(images: Images, fill: FillLike) -> Images:
+    """What blanked pixels show."""
+    return as_fill(fill).background(images)
 
 
 def pixel_counts(fractions: Sequence[float], n_pixels: int) -> list[int]:

@@ -1,0 +1,104 @@
+"""Frame control: does the map follow the picture, or the frame that black corners give away?
+
+    black        = self-consistency with black corners, the paper's (see `self_consistency`)
+    filled       = the same with corners in the picture's mean colour, from another picture, reflected;
+                   cropped from a larger picture where one is given
+    content-free = the same on grey pictures of each picture's mean colour, with black corners
+    evidence     = mean Σ_u |I(grey)_u| / mean Σ_u |I(x)_u|
+
+A posed picture with black corners shows its pose: a network may find the corners and draw one blob in that
+pose, which is consistent and says nothing. Such a template is perfect on black corners, falls where they are
+filled, is perfect on pictures without content (raw 1), and says as much about nothing as about something
+(evidence 1). A map that follows what is seen keeps `filled` near `black` and says little of grey pictures.
+Maps that are rescaled one by one (to a maximum of 1, say) have no size: their evidence means nothing.
+
+The same poses, classes, masks and partners as in self-consistency, so `black` is that measure's number.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from torchsite.metrics.estimate import Estimate, estimate, ratio
+from torchsite.metrics.grouping import partner_offset
+from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.self_consistency import Consistency, consistencies, consistency_scores
+from torchsite.shapes import Images
+from torchsite.transforms import FILLS, FillLike, Transform, as_fill
+
+BLACK = FILLS["black"]
+FILLINGS = ("mean", "other", "reflection")
+CROPPED = "larger"
+
+
+class Evidence(NamedTuple):
+    """The size of maps of real pictures, of pictures without content, and their ratio."""
+
+    real: Estimate
+    content_free: Estimate
+    ratio: Estimate
+
+
+class FrameControlResult(NamedTuple):
+    """Consistency with black corners, on average over the other fillings, without content; each filling."""
+
+    black: Consistency
+    filled: Consistency
+    content_free: Consistency
+    evidence: Evidence
+    fills: dict[str, Consistency]
+
+
+class FrameControl(Measure):
+    """Self-consistency under every filling of the corners, and on pictures without content."""
+
+    headline = ("black.calibrated", "filled.calibrated", "content_free.raw", "evidence.ratio")
+
+    def __init__(
+        self, explain: Any, model: Any = None, *, fills: Sequence[FillLike] = FILLINGS, **options: Any
+    ) -> None:
+        super().__init__(explain, model, **options)
+        given = tuple(as_fill(fill) for fill in fills)
+        self.fills = (BLACK, *(fill for fill in given if fill != BLACK))
+        self._add_sums(len(self.fills) + 3, 5)  # and: cropped, content-free, sizes
+
+    def _update(self, batch: Batch) -> Statistics:
+        grey = FILLS["mean"].background(batch.images)
+        real_maps, grey_maps = (self.explainer(images, batch.classes) for images in (batch.images, grey))
+        rows = torch.zeros(len(batch), len(self.fills) + 3, 5, dtype=torch.float64)
+        for number, transform in enumerate(self._transforms(batch)):
+            offset = partner_offset(number, self.poses.n, len(batch))
+            for row, posed in self._posed(batch, transform, number):
+                renewed = self.explainer(posed, batch.classes)
+                rows[:, row] += consistency_scores(real_maps, renewed, transform, offset).cpu()
+            renewed = self.explainer(transform(grey), batch.classes)
+            rows[:, -2] += consistency_scores(grey_maps, renewed, transform, offset).cpu()
+        sizes = [maps.double().abs().flatten(1).sum(1).cpu() for maps in (real_maps, grey_maps)]
+        rows[:, -1, :3] = self.poses.n * torch.stack([torch.ones(len(batch)), *sizes], dim=1)
+        return rows / self.poses.n
+
+    def _posed(self, batch: Batch, transform: Transform, number: int) -> Iterator[tuple[int, Images]]:
+        """The row of the sums, and the posed pictures with one filling; a picture alone has no other."""
+        for row, fill in enumerate(self.fills):
+            if fill != FILLS["other"] or len(batch) > 1:
+                yield row, transform(batch.images, fill=fill, rng=self._rng(batch, fill.name, number))
+        if batch.larger is not None:
+            yield len(self.fills), transform.cropped_from(batch.larger, batch.size)
+
+    def _compute(self, sums: Sums) -> FrameControlResult:
+        filled = sums[:, 1:-2].sum(1, keepdim=True)
+        *found, content_free, mean = consistencies(torch.cat([sums[:, :-1], filled], dim=1))
+        names = [*(fill.name for fill in self.fills), CROPPED]
+        seen = (sums[0, :-2, 2] > 0).tolist()
+        fills = {
+            name: figures for name, figures, any_seen in zip(names, found, seen, strict=True) if any_seen
+        }
+        return FrameControlResult(found[0], mean, content_free, _evidence(sums[:, -1].cpu()), fills)
+
+
+def _evidence(sums: Float[Tensor, "resamples 5"]) -> Evidence:
+    n, real, grey = sums[:, :3].unbind(1)
+    return Evidence(*(estimate(ratio(*pair)) for pair in ((real, n), (grey, n), (grey, real))))
