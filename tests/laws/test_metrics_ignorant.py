@@ -6,9 +6,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis.strategies import integers
-from metric_models import Tones, tone_pictures
 from torch import nn
 
+from metric_models import Tones, tone_pictures
 from torchsite.metrics import (
     IGNORANT,
     EnergyPointing,

@@ -5,9 +5,9 @@ import math
 
 import pytest
 import torch
-from metric_models import Tones, tone_pictures
 from torch import nn
 
+from metric_models import Tones, tone_pictures
 from torchsite.metrics import BAM, METRICS, GridPointing, Poses, plain, strokes
 from torchsite.randomness import make_rng
 from torchsite.transforms import TransformFamily

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from metric_models import Tones, convnet, gradient, noise, tone_pictures
 
+from metric_models import Tones, convnet, gradient, noise, tone_pictures
 from torchsite.metrics import (
     Deletion,
     EnergyPointing,

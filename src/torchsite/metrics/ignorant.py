@@ -32,7 +32,7 @@ def constant(images: Images, classes: Labels) -> Heatmaps:
     return torch.ones_like(images[:, 0])
 
 
-def random(images: Images, classes: Labels) -> Heatmaps:
+def noise(images: Images, classes: Labels) -> Heatmaps:
     """Uniform noise in [-1, 1), its seed the sum of the picture's pixels: asked twice, it says the same."""
     seeds = images.detach().double().flatten(1).sum(1).cpu()
     size = images.shape[-2:]
@@ -64,7 +64,7 @@ def picture(images: Images, classes: Labels) -> Heatmaps:
 
 IGNORANT: Mapping[str, MapMaker] = {
     "constant": constant,
-    "random": random,
+    "random": noise,
     "centre_blob": centre_blob,
     "frame_template": frame_template,
     "edges": edges,
