@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from torchsite.cli.loaders import open_site
-from torchsite.cli.pictures import Task, plan, read_images
+from torchsite.cli.pictures import Task, plan
 from torchsite.cli.terminal import AsJson, say_json, terminal, watching
 from torchsite.errors import ConfigError, DataError, did_you_mean
 
@@ -97,14 +97,16 @@ def _explained(
     """The pictures of a batch that can be read, explained in one pass; the others with the reason."""
     import torch
 
+    from torchsite.data.pictures import read_picture
+
     images, readable, problems = [], [], []
     for task in batch:
         try:
-            images.append(read_images(task.picture, model.config.image_shape))
+            images.append(read_picture(task.picture, model.config.image_shape))
             readable.append(task)
         except DataError as error:
             problems.append((task, str(error)))
     if not images:
         return [], problems
-    explanation = model.explain(torch.cat(images))
+    explanation = model.explain(torch.stack(images))
     return [(task, explanation, index) for index, task in enumerate(readable)], problems

@@ -1,16 +1,10 @@
-"""Picture files: found in folders, brought to a model's size, and where what is said of them goes."""
+"""Picture files: found in folders, and where what is said of them goes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from torchsite.errors import DataError, NotApplicableError
-
-if TYPE_CHECKING:
-    from torchsite.shapes import Images
-
-LUMA = (0.299, 0.587, 0.114)
+from torchsite.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -35,24 +29,6 @@ def plan(pictures: Sequence[Path], out: Path, ending: str) -> list[Task]:
         taken.add(target.resolve())
         tasks.append(Task(path, target))
     return tasks
-
-
-def read_images(path: Path, shape: tuple[int, int, int]) -> "Images":
-    """One picture as the model takes it: its size (aspect kept, centre crop), its channels, [0, 1]."""
-    import torch
-
-    from torchsite.data.pictures import decode
-
-    channels, height, width = shape
-    if channels not in (1, 3):
-        raise NotApplicableError(f"the model takes {channels} channels; pictures in files have one or three")
-    side = max(height, width)
-    pixels = torch.from_numpy(decode(path, side).copy()).float()[None] / 255
-    top, left = (side - height) // 2, (side - width) // 2
-    cropped = pixels[..., top : top + height, left : left + width]
-    if channels == 1:
-        return torch.einsum("nchw,c->nhw", cropped, torch.tensor(LUMA)).unsqueeze(1)
-    return cropped.contiguous()
 
 
 def _pictures_at(path: Path) -> list[tuple[Path, Path]]:

@@ -1,19 +1,24 @@
-"""One picture file, whatever its kind, as upright RGB pixels of the working size.
+"""One picture file, whatever its kind, as upright RGB pixels of the working size, or as a model takes it.
 
 EXIF rotation is applied, CMYK and palettes become RGB, 16-bit greys are scaled to 8 bits, and what is
 transparent shows white. The aspect is kept: the shorter side takes the working size, the centre is cropped.
+Models of grey pictures see the luma of ITU-R BT.601, 0.299 R + 0.587 G + 0.114 B.
 """
 
 from pathlib import Path
 
 import numpy as np
+import torch
+from jaxtyping import Float
 from PIL import Image, ImageOps
+from torch import Tensor
 
-from torchsite.errors import DataError
+from torchsite.errors import DataError, NotApplicableError
 
 MAX_PIXELS = 80_000_000
 BACKGROUND = (255, 255, 255, 255)
 OPAQUE = 128
+LUMA = (0.299, 0.587, 0.114)
 DEEP_GREYS = ("I", "I;16", "I;16L", "I;16B", "I;16N")
 
 
@@ -29,6 +34,24 @@ def decode(path: Path, size: int) -> np.ndarray:
             return fitted(file, size)
     except Exception as error:  # damaged files make Pillow fail in many ways
         raise _unreadable(path, error) from error
+
+
+def read_picture(path: Path, shape: tuple[int, int, int]) -> Float[Tensor, "channels height width"]:
+    """A file's picture as a model of pictures of `shape` takes it: its size, its channels, in [0, 1]."""
+    return as_input(decode(path, max(shape[1:])), shape)
+
+
+def as_input(pixels: np.ndarray, shape: tuple[int, int, int]) -> Float[Tensor, "channels height width"]:
+    """Square RGB pixels, as `decode` and `fitted` give them, cropped to `shape`, grey if it is, in [0, 1]."""
+    channels, height, width = shape
+    if channels not in (1, 3):
+        raise NotApplicableError(f"the model takes {channels} channels; pictures in files have one or three")
+    side = pixels.shape[-1]
+    top, left = (side - height) // 2, (side - width) // 2
+    picture = torch.from_numpy(pixels[:, top : top + height, left : left + width].copy()).float() / 255
+    if channels == 1:
+        return torch.einsum("chw,c->hw", picture, torch.tensor(LUMA))[None].clamp(0, 1)
+    return picture
 
 
 def fitted(file: Image.Image, size: int) -> np.ndarray:

@@ -11,12 +11,11 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-import numpy as np
 import torch
-import torch.nn.functional as F
 from PIL import Image
 
 from torchsite.data import Dataset
+from torchsite.data.pictures import as_input, fitted
 from torchsite.errors import ConfigError
 from torchsite.model import SITE
 from torchsite.paper.models import pair_beside
@@ -60,11 +59,5 @@ def open_photograph(name: str, folder: str = "skimage.data", package: str = "sci
 
 
 def _square(name: str, shape: tuple[int, int, int]) -> Pixels:
-    pixels = np.array(open_photograph(name))
-    picture = torch.from_numpy(pixels).permute(2, 0, 1)[None].float()
-    side = min(picture.shape[-2:])
-    top, left = ((length - side) // 2 for length in picture.shape[-2:])
-    square = picture[..., top : top + side, left : left + side]
-    small = F.interpolate(square, size=shape[1:], mode="bilinear", align_corners=False, antialias=True)
-    small = small.mean(1, keepdim=True) if shape[0] == 1 else small
-    return small.round().clamp(0, 255).to(torch.uint8)
+    picture = as_input(fitted(open_photograph(name), max(shape[1:])), shape)
+    return (picture[None] * 255).round().to(torch.uint8)

@@ -9,13 +9,11 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
-from torchsite.data.pictures import fitted
+from torchsite.data.pictures import as_input, fitted
 from torchsite.shapes import Maps
 from torchsite.web.problems import ProblemError
 from torchsite.web.schemas import MapOut
 from torchsite.web.settings import FORMATS
-
-LUMA = torch.tensor([0.299, 0.587, 0.114])
 
 
 def from_base64(text: str) -> bytes:
@@ -32,24 +30,18 @@ def from_base64(text: str) -> bytes:
 
 def read_picture(content: bytes, shape: tuple[int, int, int], *, max_pixels: int, invert: bool) -> Tensor:
     """A file's picture as the model takes it: upright, its size (aspect kept, centre crop), [0, 1]."""
-    channels, height, width = shape
-    side = max(height, width)
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as file:
             if file.width * file.height > max_pixels:
                 raise _too_large(f"{file.width}×{file.height}", max_pixels)
-            pixels = torch.from_numpy(fitted(file, side).copy()).float() / 255
+            picture = as_input(fitted(file, max(shape[1:])), shape)
     except ProblemError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):  # Pillow's own, higher limit
         raise _too_large("its size", max_pixels) from None
     except Exception as error:  # damaged files make Pillow fail in many ways
         raise ProblemError(422, "bad_picture", _reason(error)) from error
-    top, left = (side - height) // 2, (side - width) // 2
-    picture = pixels[:, top : top + height, left : left + width]
-    if channels == 1:
-        picture = (picture * LUMA[:, None, None]).sum(0, keepdim=True)
-    return (1 - picture if invert else picture).clamp(0, 1).contiguous()
+    return 1 - picture if invert else picture
 
 
 def png(picture: Tensor) -> str:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-import numpy as np
 import torch
 from PIL import Image
 from torch.nn.functional import interpolate
 
 from torchsite.data import CATALOGUE, Dataset, load_dataset, to_float
-from torchsite.data.pictures import fitted
+from torchsite.data.pictures import as_input, fitted
 from torchsite.model.config import ModelConfig
 from torchsite.shapes import Images
 from torchsite.web.drawings import clothes, things
@@ -48,10 +47,10 @@ def samples_for(config: ModelConfig, datasets: Sequence[Dataset] = ()) -> Sample
         if data.images.shape[1] == channels:
             return _of_dataset(data, (height, width))
     if channels == 1 and set(config.classes) == set(CATALOGUE["fashion_mnist"].classes):
-        return _of_pictures(list(clothes()), channels, (height, width))
+        return _of_pictures(list(clothes()), config.image_shape)
     if channels == 1:
         return _of_dataset(load_dataset("mnist_sample", "test"), (height, width))
-    return _of_pictures([*things(), *_photographs()], channels, (height, width))
+    return _of_pictures([*things(), *_photographs()], config.image_shape)
 
 
 def _of_dataset(data: Dataset, size: tuple[int, int]) -> Samples:
@@ -63,15 +62,9 @@ def _of_dataset(data: Dataset, size: tuple[int, int]) -> Samples:
     return Samples(names, _resized(to_float(data.images[order]), size))
 
 
-def _of_pictures(pictures: list[tuple[str, Image.Image]], channels: int, size: tuple[int, int]) -> Samples:
-    side = max(size)
-    pixels = np.stack([fitted(picture, side) for _, picture in pictures])
-    images = torch.from_numpy(pixels).float() / 255
-    if channels == 1:
-        images = images.mean(1, keepdim=True)
-    top, left = (side - size[0]) // 2, (side - size[1]) // 2
-    cropped = images[..., top : top + size[0], left : left + size[1]]
-    return Samples(tuple(name for name, _ in pictures), cropped.contiguous())
+def _of_pictures(pictures: list[tuple[str, Image.Image]], shape: tuple[int, int, int]) -> Samples:
+    images = [as_input(fitted(picture, max(shape[1:])), shape) for _, picture in pictures]
+    return Samples(tuple(name for name, _ in pictures), torch.stack(images))
 
 
 def _resized(images: Images, size: tuple[int, int]) -> Images:

@@ -10,7 +10,7 @@ from PIL import Image
 from running import run, runner
 
 from torchsite.cli import app
-from torchsite.cli.pictures import plan, read_images
+from torchsite.cli.pictures import plan
 from torchsite.data import load_dataset, to_float
 from torchsite.errors import ConfigError, DataError, NotApplicableError
 from torchsite.model import SITE
@@ -123,12 +123,3 @@ def test_nothing_to_explain_is_an_error(model_folder, black_box_folder, digit, t
         run("explain", tmp_path, "--model", model_folder)
     with pytest.raises(NotApplicableError, match="black box"):
         run("explain", digit, "--model", black_box_folder)
-
-
-def test_a_photo_becomes_what_the_model_takes(tmp_path):
-    Image.new("RGB", (40, 20), (255, 0, 0)).save(tmp_path / "red.png")
-    assert read_images(tmp_path / "red.png", (3, 8, 12)).shape == (1, 3, 8, 12)
-    grey = read_images(tmp_path / "red.png", (1, 8, 8))
-    torch.testing.assert_close(grey, torch.full((1, 1, 8, 8), 0.299), atol=1e-5, rtol=0)
-    with pytest.raises(NotApplicableError, match="5 channels"):
-        read_images(tmp_path / "red.png", (5, 8, 8))

@@ -4,9 +4,11 @@ import zlib
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
-from torchsite.data.pictures import UnreadableImageError, decode, decode_cutout
+from torchsite.data.pictures import UnreadableImageError, decode, decode_cutout, read_picture
+from torchsite.errors import NotApplicableError
 
 
 def saved(tmp_path, image, kind="png", **options):
@@ -149,3 +151,12 @@ def test_a_cutout_is_trimmed_to_what_is_opaque(tmp_path):
         decode_cutout(saved(tmp_path, Image.new("RGBA", (4, 4), (9, 9, 9, 0))), 4)
     with pytest.raises(UnreadableImageError, match="alpha channel"):
         decode_cutout(saved(tmp_path, Image.new("RGB", (4, 4))), 4)
+
+
+def test_a_photo_becomes_what_the_model_takes(tmp_path):
+    Image.new("RGB", (40, 20), (255, 0, 0)).save(tmp_path / "red.png")
+    assert read_picture(tmp_path / "red.png", (3, 8, 12)).shape == (3, 8, 12)
+    grey = read_picture(tmp_path / "red.png", (1, 8, 8))
+    torch.testing.assert_close(grey, torch.full((1, 8, 8), 0.299), atol=1e-5, rtol=0)
+    with pytest.raises(NotApplicableError, match="5 channels"):
+        read_picture(tmp_path / "red.png", (5, 8, 8))
