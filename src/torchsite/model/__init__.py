@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from torchsite.model.black_box import BlackBox
-from torchsite.model.config import ModelConfig
+from torchsite.model.config import BlackBoxConfig, ModelConfig, SiteConfig
 from torchsite.model.explanation import Explanation
+from torchsite.model.extractor import FeatureExtractor, ParameterGroup
 from torchsite.model.extractors import EXTRACTORS
 from torchsite.model.generators import GENERATORS
 from torchsite.model.pretrained import (
@@ -33,8 +34,12 @@ __all__ = [
     "GENERATORS",
     "SITE",
     "BlackBox",
+    "BlackBoxConfig",
     "Explanation",
+    "FeatureExtractor",
     "ModelConfig",
+    "ParameterGroup",
+    "SiteConfig",
     "load",
     "save_weights",
     "shipped_models",

@@ -4,80 +4,58 @@ It has SITE's budget without SITE's constraint, and is what the post-hoc methods
 Its features pass a ReLU, so that every post-hoc method is defined on it.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import nn
 
-from torchsite.errors import ConfigError
-from torchsite.model.config import ModelConfig, class_names
-from torchsite.model.generators import build_encoder
-from torchsite.model.input_stage import ImageShape, Part, build_front, check_images, custom_part, dtype_of
-from torchsite.model.pretrained import Pretrained
+from torchsite.model.base import ImageClassifier
+from torchsite.model.config import BlackBoxConfig, Part, SiteArchitecture, describe
+from torchsite.model.generators import build_encoder, encoder_options
 from torchsite.shapes import Images, Logits
-from torchsite.transforms import TransformFamily
 
 
-class BlackBox(Pretrained):
-    """An ordinary classifier of SITE's size; `encoder_of` names the generator whose encoder it has."""
+class BlackBox(ImageClassifier):
+    """An ordinary classifier of SITE's size.
+
+    `options` are the fields of `BlackBoxConfig`: image_shape, classes, encoder_of and so on. A pretrained
+    extractor loads its weights, unless `pretrained` is False.
+    """
+
+    config_class: ClassVar[type[BlackBoxConfig]] = BlackBoxConfig
+    config: BlackBoxConfig
 
     def __init__(
         self,
         feature_extractor: Part = "pyramid",
-        n_classes: int = 10,
+        n_classes: int | None = None,
         *,
-        image_shape: ImageShape = (3, 32, 32),
-        classes: Sequence[str] | None = None,
-        mean: Sequence[float] | None = None,
-        std: Sequence[float] | None = None,
-        extractor_options: Mapping[str, Any] | None = None,
-        encoder_of: str = "lateral",
-        encoder_options: Mapping[str, Any] | None = None,
-        family: TransformFamily | None = None,
+        pretrained: bool = True,
+        **options: Any,
     ) -> None:
-        super().__init__()
-        front = build_front(feature_extractor, image_shape, mean, std, extractor_options)
-        self.normalise, self.feature_extractor = front.normalise, front.extractor
-        self.bound_features = nn.Identity() if front.identity else nn.ReLU()
-        depth, rows, cols = front.shape
-        self.encoder = build_encoder(encoder_of, depth, (rows, cols), encoder_options or {})
-        self.classifier = nn.Linear(self.encoder.n_codes, n_classes)
-        self.config = ModelConfig(
-            kind="black_box",
-            image_shape=image_shape,
-            classes=class_names(classes, n_classes),
-            feature_extractor=front.name,
-            extractor_options=dict(extractor_options or {}),
-            generator=encoder_of,
-            generator_options=dict(encoder_options or {}),
-            activation="relu",
-            mean=front.mean,
-            std=front.std,
-            family=family or TransformFamily(),
-        )
+        config = describe(BlackBoxConfig, {"feature_extractor": feature_extractor}, n_classes, options)
+        super().__init__(config, feature_extractor, pretrained)
+        self.bound_features = nn.Identity() if self.pixels_are_features else nn.ReLU()
+        self.encoder = build_encoder(config.encoder_of, self.feature_shape, config.encoder_options)
+        self.classifier = nn.Linear(self.encoder.n_codes, config.n_classes)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # fastest, from birth
 
     @classmethod
-    def from_config(cls, config: ModelConfig, **modules: nn.Module) -> Self:
-        """The model a `config.json` describes."""
-        if config.kind != "black_box":
-            raise ConfigError(f"expected a configuration of a black box, got {config.kind!r}")
+    def beside(cls, site: SiteArchitecture, **options: Any) -> Self:
+        """The black box of a SITE model's budget: the same extractor, and the encoder of its generator."""
         return cls(
-            custom_part("feature_extractor", config.feature_extractor, modules),
-            config.n_classes,
-            image_shape=config.image_shape,
-            classes=config.classes,
-            mean=config.mean,
-            std=config.std,
-            extractor_options=config.extractor_options,
-            encoder_of=config.generator,
-            encoder_options=config.generator_options,
-            family=config.family,
+            site.feature_extractor,
+            extractor_options=site.extractor_options,
+            encoder_of=site.generator,
+            encoder_options=encoder_options(site.generator, site.generator_options),
+            **options,
         )
+
+    @property
+    def takes_any_size(self) -> bool:
+        """Whether the encoder takes features of any size."""
+        return self.encoder.any_size
 
     def forward(self, images: Images) -> Logits:
         """Logits."""
-        check_images(images, self.config.image_shape, dtype_of(self))
-        features = self.bound_features(self.feature_extractor(self.normalise(images)))
-        return self.classifier(self.encoder(features))
+        return self.classifier(self.encoder(self.bound_features(self.extract(images))))

@@ -4,15 +4,17 @@ All activations are modules of their own and none works in place, so that hooks 
 passes see every one of them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
-from typing import Any
+from typing import Any, TypeVar
 
 import torch.nn.functional as F
 from torch import nn
 
 from torchsite.errors import ConfigError, did_you_mean
 from torchsite.shapes import Maps, Size
+
+Built = TypeVar("Built", bound=nn.Module)
 
 
 def conv_block(inputs: int, outputs: int, stride: int = 1, kernel: int = 3) -> nn.Sequential:
@@ -40,7 +42,7 @@ class PointwiseConv2d(nn.Conv2d):
 
 
 class Upsample(nn.Module):
-    """Bilinear upsampling by 2, cropped to a given size: smooth, so no checkerboard can arise."""
+    """Bilinear upsampling by 2, cropped to a given size."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -48,8 +50,13 @@ class Upsample(nn.Module):
 
     def forward(self, maps: Maps) -> Maps:
         """Twice the rows and columns, then the wanted ones."""
-        doubled = F.interpolate(maps, scale_factor=2, mode="bilinear", align_corners=False)
-        return doubled[..., : self.size[0], : self.size[1]]
+        return upsample(maps, self.size)
+
+
+def upsample(maps: Maps, size: Sequence[int]) -> Maps:
+    """Bilinear upsampling by 2, cropped to a size: smooth, so no checkerboard can arise."""
+    doubled = F.interpolate(maps, scale_factor=2, mode="bilinear", align_corners=False)
+    return doubled[..., : size[0], : size[1]]
 
 
 def halvings(size: Size, times: int) -> list[Size]:
@@ -72,8 +79,12 @@ def halve() -> nn.MaxPool2d:
 
 
 def build_by_name(
-    what: str, name: str, table: Mapping[str, Callable[..., nn.Module]], given: tuple[Any, ...], options: Any
-) -> nn.Module:
+    what: str,
+    name: str,
+    table: Mapping[str, Callable[..., Built]],
+    given: tuple[Any, ...],
+    options: Mapping[str, Any],
+) -> Built:
     """A part from its table; unknown names and options are errors that name the nearest known one."""
     if name not in table:
         raise ConfigError(f"no {what} {name!r}: {did_you_mean(name, table)}")

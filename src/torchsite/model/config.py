@@ -1,47 +1,99 @@
-"""All that is needed to build a model again: the `config.json` beside its weights."""
+"""All that is needed to build a model again: the `config.json` beside its weights.
+
+A model is built from its configuration. An option is declared here, once, and read where it is used; the
+constructors, recipes and weight files take it from here.
+
+| class | holds |
+|---|---|
+| Architecture | the kind of model and its feature extractor |
+| SiteArchitecture | SITE's own options: all that a recipe can choose |
+| ModelConfig | an architecture with its pictures, classes, normalisation and poses |
+| SiteConfig, BlackBoxConfig | the two kinds of configuration that there are |
+"""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, TypeVar
 
+from torch import nn
+
+from torchsite.configs import from_mapping
 from torchsite.errors import ConfigError
 from torchsite.transforms import TransformFamily
 from torchsite.version import __version__
 
 CUSTOM = "custom"
+ACTIVATIONS: Mapping[str, type[nn.Module]] = {"sigmoid": nn.Sigmoid, "tanh": nn.Tanh}
+
+Part = str | nn.Module
+Config = TypeVar("Config", bound="ModelConfig")
 
 
-@dataclass(frozen=True)
-class ModelConfig:
-    """A model in words: what it sees, what it answers, and what it is made of."""
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """What a model is made of, as far as all kinds of models share it."""
 
-    kind: Literal["site", "black_box"]
-    image_shape: tuple[int, int, int]
-    classes: tuple[str, ...]
-    feature_extractor: str = "identity"
+    kind: str
+    feature_extractor: str = "pyramid"
     extractor_options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for option in fields(self):  # JSON knows only lists: the same before and after a file compare equal
+            value = getattr(self, option.name)
+            if isinstance(value, dict):
+                tuples = {name: tuple(v) if isinstance(v, list) else v for name, v in value.items()}
+                object.__setattr__(self, option.name, tuples)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteArchitecture(Architecture):
+    """What a SITE model is made of; where an option is None, the feature extractor decides."""
+
     generator: str = "lateral"
     generator_options: dict[str, Any] = field(default_factory=dict)
-    activation: Literal["sigmoid", "tanh", "relu"] = "sigmoid"
-    product_scale: float = 1.0
+    activation: str | None = None
+    product_scale: float | None = None
     zero_sum: bool = False
-    mean: tuple[float, ...] = (0.0,)
-    std: tuple[float, ...] = (1.0,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.activation is not None and self.activation not in ACTIVATIONS:
+            raise ConfigError(
+                f"activation: expected one of {', '.join(ACTIVATIONS)}, got {self.activation!r}"
+            )
+        if self.product_scale is not None and not 0 < self.product_scale < math.inf:
+            raise ConfigError(f"product_scale: expected a positive number, got {self.product_scale}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(Architecture):
+    """A model in words: what it sees, what it answers, and what it is made of."""
+
+    TITLE: ClassVar[str] = "a model"
+    PARTS: ClassVar[tuple[str, ...]] = ("feature_extractor",)  # what may be a module of the caller's own
+
+    image_shape: tuple[int, int, int]
+    classes: tuple[str, ...]
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
     family: TransformFamily = field(default_factory=TransformFamily)
     version: str = __version__
 
     def __post_init__(self) -> None:
-        channels, height, width = self.image_shape
-        if min(channels, height, width) < 1:
+        super().__post_init__()
+        if len(self.image_shape) != 3 or min(self.image_shape) < 1:
             raise ConfigError(f"image_shape: expected (channels, height, width), got {self.image_shape}")
         if len(self.classes) < 2:
             raise ConfigError(f"classes: expected at least two, got {self.classes}")
-        check_statistics(channels, self.mean, self.std)
-        if not 0 < self.product_scale < math.inf:
-            raise ConfigError(f"product_scale: expected a positive number, got {self.product_scale}")
-        for name in ("extractor_options", "generator_options"):
-            object.__setattr__(self, name, _with_tuples(getattr(self, name)))
+        channels = self.image_shape[0]
+        mean = (0.0,) * channels if self.mean is None else self.mean
+        std = (1.0,) * channels if self.std is None else self.std
+        usable = all(math.isfinite(m) for m in mean) and all(0 < s < math.inf for s in std)
+        if len(mean) != channels or len(std) != channels or not usable:
+            raise ConfigError(
+                f"mean and std: expected {channels} values each, std positive, got {mean} and {std}"
+            )
 
     @property
     def n_classes(self) -> int:
@@ -49,26 +101,79 @@ class ModelConfig:
         return len(self.classes)
 
 
-def check_statistics(channels: int, mean: Sequence[float], std: Sequence[float]) -> None:
-    """One mean and one positive standard deviation for each channel."""
-    usable = all(math.isfinite(m) for m in mean) and all(0 < s < math.inf for s in std)
-    if len(mean) != channels or len(std) != channels or not usable:
-        raise ConfigError(
-            f"mean and std: expected {channels} values each, std positive, got {tuple(mean)} and {tuple(std)}"
-        )
+@dataclass(frozen=True, kw_only=True)
+class SiteConfig(SiteArchitecture, ModelConfig):
+    """The configuration of a SITE model."""
+
+    TITLE: ClassVar[str] = "a SITE model"
+    PARTS: ClassVar[tuple[str, ...]] = ("feature_extractor", "generator")
+
+    kind: Literal["site"] = "site"
 
 
-def class_names(classes: Sequence[str] | None, n_classes: int) -> tuple[str, ...]:
-    """The given names, checked, or the numbers as names."""
+@dataclass(frozen=True, kw_only=True)
+class BlackBoxConfig(ModelConfig):
+    """The configuration of a black box; `encoder_of` names the generator whose encoder it has."""
+
+    TITLE: ClassVar[str] = "a black box"
+
+    kind: Literal["black_box"] = "black_box"
+    encoder_of: str = "lateral"
+    encoder_options: dict[str, Any] = field(default_factory=dict)
+
+
+CONFIGS: Mapping[str, type[ModelConfig]] = {"site": SiteConfig, "black_box": BlackBoxConfig}
+# The keys of black boxes in files of versions up to 0.1: new names, or None for what they never had.
+OLD_KEYS: Mapping[str, str | None] = {
+    "generator": "encoder_of",
+    "generator_options": "encoder_options",
+    "activation": None,
+    "product_scale": None,
+    "zero_sum": None,
+}
+
+
+def read_mapping(values: Any) -> ModelConfig:
+    """The configuration of either kind from plain data; anything unexpected is an error."""
+    kind = values.get("kind") if isinstance(values, Mapping) else None
+    if not isinstance(kind, str) or kind not in CONFIGS:
+        raise ConfigError(f"kind: expected one of {', '.join(CONFIGS)}, got {kind!r}")
+    if kind == "black_box":
+        renamed = {OLD_KEYS.get(name, name): value for name, value in values.items()}
+        values = {name: value for name, value in renamed.items() if name is not None}
+    return from_mapping(CONFIGS[kind], values)
+
+
+def describe(
+    kind: type[Config], parts: Mapping[str, Part], n_classes: int | None, options: Mapping[str, Any]
+) -> Config:
+    """The configuration of what a caller asks for; options that are None are left to the defaults."""
+    given = {name: value for name, value in options.items() if value is not None}
+    classes = class_names(given.get("classes"), n_classes)
+    names = {name: CUSTOM if isinstance(part, nn.Module) else part for name, part in parts.items()}
+    return from_mapping(kind, {"image_shape": (3, 32, 32)} | given | names | {"classes": classes})
+
+
+def arguments(config: ModelConfig, modules: Mapping[str, nn.Module]) -> dict[str, Any]:
+    """What to call a model's constructor with; the caller brings the modules that were the caller's own."""
+    values = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in ("kind", "version")}
+    for part in config.PARTS:
+        if values[part] == CUSTOM:
+            if part not in modules:
+                raise ConfigError(
+                    f"this model was built with a {part} of your own: pass it again, `{part}=…`"
+                )
+            values[part] = modules[part]
+    return values | {"n_classes": config.n_classes}
+
+
+def class_names(classes: Sequence[str] | None, n_classes: int | None) -> tuple[str, ...]:
+    """The given names, checked, or the numbers as names; ten, if nothing is said."""
     if classes is None:
-        return tuple(str(i) for i in range(n_classes))
-    if len(classes) != n_classes or len(set(classes)) != n_classes:
+        return tuple(str(i) for i in range(10 if n_classes is None else n_classes))
+    expected = len(classes) if n_classes is None else n_classes
+    if len(classes) != expected or len(set(classes)) != expected:
         raise ConfigError(
-            f"classes: expected {n_classes} different names, got {len(classes)}: {list(classes)}"
+            f"classes: expected {expected} different names, got {len(classes)}: {list(classes)}"
         )
     return tuple(classes)
-
-
-def _with_tuples(options: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows only lists: the same options before and after a file compare equal."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}

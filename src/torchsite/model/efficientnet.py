@@ -12,8 +12,6 @@ the breed (of 1,000 classes) in 0.59 of the pictures, with ImageNet's means and 
 import hashlib
 import io
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from importlib import resources
 from importlib.util import find_spec
 
@@ -44,18 +42,6 @@ STAGES = (
 ANSWERS = (2, 4, 10, 15)
 WIDTHS = (24, 40, 112, 320)
 
-_weights_follow: ContextVar[bool] = ContextVar("weights_follow", default=False)
-
-
-@contextmanager
-def weights_follow() -> Iterator[None]:
-    """Within, networks are built without pretrained weights, for they will get all of theirs from a file."""
-    token = _weights_follow.set(True)
-    try:
-        yield
-    finally:
-        _weights_follow.reset(token)
-
 
 def is_installed() -> bool:
     """Whether the package with the weights is there."""
@@ -66,18 +52,12 @@ class Lite0(nn.Module):
     """The sixteen blocks as a list of maps, from a quarter to a 32nd of the picture's resolution.
 
     Batch norms keep the statistics of ImageNet, also in training: batches of a few pictures would spoil them.
-    `fine_tuning` is the learning rate of these weights as a share of the others'; 0 leaves them as they are.
     """
 
-    def __init__(self, fine_tuning: float) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.stem = _layer(3, STEM, 3, stride=2)
         self.blocks = nn.ModuleList(_blocks())
-        if not _weights_follow.get():
-            self.load_state_dict(imagenet_weights())
-        for parameter in self.parameters():
-            parameter.requires_grad_(fine_tuning > 0)
-            parameter.learning_rate_factor = fine_tuning  # type: ignore[attr-defined]  # for make_optimisers
 
     def forward(self, images: Images) -> list[Features]:
         """The maps of the four resolutions, finest first."""

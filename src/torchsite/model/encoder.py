@@ -18,6 +18,8 @@ SPATIAL_WIDTHS = (32, 64, 128)
 class Encoder(nn.Module):
     """Reads the features down to an eighth of their resolution, then to one code per picture."""
 
+    any_size = False
+
     def __init__(self, depth: int, size: Size, widths: Sequence[int] = WIDTHS, code: int = CODE) -> None:
         super().__init__()
         self.layers = nn.Sequential(conv_block(depth, widths[0]))
@@ -46,6 +48,8 @@ class Encoder(nn.Module):
 
 class SpatialEncoder(nn.Module):
     """Reads the features at falling resolutions and keeps them spatial; can share kernels over turns."""
+
+    any_size = True
 
     def __init__(
         self,

@@ -22,9 +22,9 @@ from torch import Tensor, nn
 
 from torchsite.errors import ConfigError, WeightsError
 from torchsite.files import write_atomically
+from torchsite.model.base import dtype_of
 from torchsite.model.black_box import BlackBox
 from torchsite.model.explanation import enlarge
-from torchsite.model.input_stage import dtype_of
 from torchsite.model.site import SITE
 from torchsite.randomness import make_rng
 from torchsite.shapes import Images
@@ -46,7 +46,7 @@ class Exported:
     max_difference: float
 
 
-class Answers(nn.Module):
+class ExportedForward(nn.Module):
     """What an exported model computes: logits, and heatmaps if the model has them."""
 
     def __init__(self, model: SITE | BlackBox) -> None:
@@ -92,7 +92,7 @@ class OnnxModel:
 
 def export_onnx(model: SITE | BlackBox, path: Path | str) -> Exported:
     """Write an ONNX file of opset 20 with a free batch axis, checked by ONNX Runtime."""
-    path, answers = Path(path), Answers(model)
+    path, answers = Path(path), ExportedForward(model)
     onnx = _needs("onnx")
     _needs("onnxscript")
     differences: list[float] = []
@@ -122,7 +122,7 @@ def export_onnx(model: SITE | BlackBox, path: Path | str) -> Exported:
 
 def export_program(model: SITE | BlackBox, path: Path | str) -> Exported:
     """Write a torch.export program (`.pt2`) with a free batch axis, which runs without torchsite."""
-    path, answers = Path(path), Answers(model)
+    path, answers = Path(path), ExportedForward(model)
     batch = torch.export.Dim("batch")
     with _quiet(), torch.no_grad():
         program = torch.export.export(answers, (_noise(model, 2),), dynamic_shapes={"images": {0: batch}})
@@ -202,7 +202,7 @@ def _noise(model: SITE | BlackBox, n: int) -> Images:
 @torch.no_grad()
 def _checked(model: SITE | BlackBox, run: Callable[[Images], tuple[Tensor, ...]]) -> float:
     """The largest absolute difference between an export and its model; an error if it is not rounding."""
-    answers, worst = Answers(model), 0.0
+    answers, worst = ExportedForward(model), 0.0
     for n in CHECKED_BATCHES:
         images = _noise(model, n)
         for name, mine, theirs in zip(_outputs(model), answers(images), run(images), strict=True):

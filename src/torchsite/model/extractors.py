@@ -1,7 +1,8 @@
 """Feature extractors F1: from a picture to features with a spatial layout.
 
 An extractor maps (batch, channels, height, width) to *raw* features (batch, depth, rows, cols); the model
-bounds them. Any module with such an output will do; the ones here are built by name.
+bounds them. Any module with such an output will do; the ones here are built by name. What an extractor may
+say of itself stands in `extractor.py`. To add one by name, add its builder to `EXTRACTORS`.
 
 | name | for | parameters | output at 32×32 |
 |---|---|---|---|
@@ -13,6 +14,7 @@ bounds them. Any module with such an output will do; the ones here are built by 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -22,29 +24,35 @@ from torch import nn
 from torchsite.errors import ConfigError
 from torchsite.model.blocks import PointwiseConv2d, build_by_name, conv_block, halve
 from torchsite.model.c4_conv import Layers
-from torchsite.model.efficientnet import Lite0, answers_from
+from torchsite.model.efficientnet import MEAN, STD, Lite0, answers_from, imagenet_weights
+from torchsite.model.extractor import FeatureExtractor, ImageShape, ParameterGroup
 from torchsite.shapes import Features, Images, Size
 
 
-class Identity(nn.Module):
+class Identity(FeatureExtractor):
     """z = x: the pixels are the features."""
 
-    def __init__(self, channels: int, depth: int | None = None) -> None:
+    pixels = True
+
+    def __init__(self, channels: int, size: Size, depth: int | None = None) -> None:
         super().__init__()
         if depth not in (None, channels):
             raise ConfigError(
                 f"the identity has as many features as channels: expected {channels}, got {depth}"
             )
+        self.mean, self.std = (0.0,) * channels, (1.0,) * channels
 
     def forward(self, images: Images) -> Features:
         """The pictures themselves."""
         return images
 
 
-class SmallCNN(nn.Module):
+class SmallCNN(FeatureExtractor):
     """Five 3×3 convolutions with two poolings; the features stand at a quarter of the resolution."""
 
-    def __init__(self, channels: int, depth: int = 16, widths: Sequence[int] = (64, 128, 224)) -> None:
+    def __init__(
+        self, channels: int, size: Size, depth: int = 16, widths: Sequence[int] = (64, 128, 224)
+    ) -> None:
         super().__init__()
         first, second, third = widths
         self.layers = nn.Sequential(
@@ -82,7 +90,7 @@ class LateralSum(nn.Module):
         return self.head(self.smooth(total))
 
 
-class Pyramid(nn.Module):
+class Pyramid(FeatureExtractor):
     """Recognises at low resolution, answers at high: convolutions down to an eighth, sums back to a half.
 
     With `quarter_turns` the kernels are shared over quarter turns: turned by 90° a square picture of a
@@ -92,6 +100,7 @@ class Pyramid(nn.Module):
     def __init__(
         self,
         channels: int,
+        size: Size,
         depth: int = 16,
         widths: Sequence[int] = (32, 64, 192, 256),
         common: int = 64,
@@ -135,7 +144,7 @@ class BasicBlock(nn.Module):
         return self.relu(self.second(self.first(maps)) + self.skip(maps))
 
 
-class ResNet18(nn.Module):
+class ResNet18(FeatureExtractor):
     """All four stages of ResNet-18; lateral sums bring the answer back to the second stage's resolution.
 
     `large_stem` is the original 7×7 stem with stride 4 in all; pictures above 64 pixels get it unless told.
@@ -144,12 +153,14 @@ class ResNet18(nn.Module):
     def __init__(
         self,
         channels: int,
+        size: Size,
         depth: int = 16,
-        large_stem: bool = False,
+        large_stem: bool | None = None,
         widths: Sequence[int] = (64, 128, 256, 512),
         common: int = 64,
     ) -> None:
         super().__init__()
+        large_stem = min(size) > 64 if large_stem is None else large_stem
         self.stem = (
             nn.Sequential(conv_block(channels, widths[0], 2, kernel=7), nn.MaxPool2d(3, 2, padding=1))
             if large_stem
@@ -171,15 +182,24 @@ class ResNet18(nn.Module):
         return self.answer(maps[1 + self.first_answer :])
 
 
-class EfficientNetLite0(nn.Module):
+class EfficientNetLite0(FeatureExtractor):
     """EfficientNet-Lite0 from ImageNet; lateral sums bring its answer back to an eighth of the resolution.
 
     `stride` is 8, or 4 for an answer at a quarter. `fine_tuning` is the learning rate of the pretrained
     weights as a share of the others'; with 0 they stay as they are.
     """
 
+    mean, std = MEAN, STD
+    pretrained = True
+
     def __init__(
-        self, channels: int, depth: int = 16, stride: int = 8, common: int = 64, fine_tuning: float = 0.1
+        self,
+        channels: int,
+        size: Size,
+        depth: int = 16,
+        stride: int = 8,
+        common: int = 64,
+        fine_tuning: float = 0.1,
     ) -> None:
         super().__init__()
         if channels != 3 or stride not in (4, 8) or not 0 <= fine_tuning <= 1:
@@ -187,7 +207,8 @@ class EfficientNetLite0(nn.Module):
                 f"efficientnet_lite0: expected three channels, a stride of 4 or 8 and fine_tuning in [0, 1], "
                 f"got {channels}, {stride} and {fine_tuning}"
             )
-        self.stages = Lite0(fine_tuning)
+        self.fine_tuning = fine_tuning
+        self.stages = Lite0().requires_grad_(fine_tuning > 0)
         self.first, widths = answers_from(stride)
         self.answer = LateralSum(widths, common, depth)
 
@@ -195,8 +216,21 @@ class EfficientNetLite0(nn.Module):
         """Raw features at an eighth or a quarter of the resolution."""
         return self.answer(self.stages(images)[self.first :])
 
+    def load_pretrained(self) -> None:
+        """The sixteen blocks as published."""
+        self.stages.load_state_dict(imagenet_weights())
 
-EXTRACTORS: Mapping[str, Callable[..., nn.Module]] = {
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """The blocks are tuned at their share of the rate."""
+        return [
+            ParameterGroup(tuple(self.stages.parameters()), self.fine_tuning),
+            ParameterGroup(tuple(self.answer.parameters())),
+        ]
+
+
+# Builders by name: (channels, size, **options) → extractor. A name that ends in "/" is that of a family: its
+# builder is given first what comes after the slash: "family/member" is `builder("member", channels, size)`.
+EXTRACTORS: dict[str, Callable[..., FeatureExtractor]] = {
     "identity": Identity,
     "small_cnn": SmallCNN,
     "resnet18": ResNet18,
@@ -205,12 +239,11 @@ EXTRACTORS: Mapping[str, Callable[..., nn.Module]] = {
 }
 
 
-def build_extractor(name: str, channels: int, size: Size, options: Mapping[str, Any]) -> nn.Module:
-    """An extractor by name, for pictures of one size; unknown names and options are errors."""
-    options = _defaults_for(name, size) | dict(options)
-    return build_by_name("feature extractor", name, EXTRACTORS, (channels,), options)
-
-
-def _defaults_for(name: str, size: Size) -> dict[str, Any]:
-    """Options that depend on the size of the pictures."""
-    return {"large_stem": True} if name == "resnet18" and min(size) > 64 else {}
+def build_extractor(name: str, image_shape: ImageShape, options: Mapping[str, Any]) -> FeatureExtractor:
+    """An extractor by name, for pictures of one shape; unknown names and options are errors."""
+    channels, height, width = image_shape
+    family, slash, member = name.partition("/")
+    known: Mapping[str, Callable[..., FeatureExtractor]] = EXTRACTORS
+    if slash and family + slash in EXTRACTORS:
+        known = {name: partial(EXTRACTORS[family + slash], member)}
+    return build_by_name("feature extractor", name, known, (channels, (height, width)), options)

@@ -2,7 +2,8 @@
 
 A generator maps features (batch, depth, rows, cols) to *raw* prototypes (batch, classes, depth, rows,
 cols); the model bounds them. All forms share one convolutional encoder and differ in their decoders; the
-comparison that chose the default is in docs/design/generators.md.
+comparison that chose the default is in docs/design/generators.md. A generator that takes features of any size
+says so: `any_size = True`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ import torch
 from torch import nn
 
 from torchsite.errors import ConfigError
-from torchsite.model.blocks import Upsample, build_by_name, conv_block, halvings
+from torchsite.model.blocks import Upsample, build_by_name, conv_block, halvings, upsample
 from torchsite.model.c4_conv import Layers
 from torchsite.model.encoder import (
     CODE,
@@ -26,6 +27,8 @@ from torchsite.model.encoder import (
 )
 from torchsite.modes import evaluating
 from torchsite.shapes import Features, Prototypes, Size
+
+FeatureShape = tuple[int, int, int]
 
 
 class TrunkGenerator(EncodedGenerator):
@@ -92,7 +95,6 @@ class LateralGenerator(EncodedGenerator):
         self.blocks = nn.ModuleList(
             conv_block(drawn, after) for drawn, after in zip(trunk, [*trunk[1:], trunk[-1]], strict=True)
         )
-        self.enlarge = nn.ModuleList(Upsample(larger) for larger in sizes[1:])
         self.heads = nn.Conv2d(trunk[-1], n_classes * depth, 3, padding=1)
 
     def forward(self, features: Features) -> Prototypes:
@@ -103,8 +105,8 @@ class LateralGenerator(EncodedGenerator):
             zip(self.laterals, self.rectify, self.blocks, strict=True)
         ):
             drawn = block(rectify(drawn + lateral(maps[-1 - i])))
-            if i < len(self.enlarge):
-                drawn = self.enlarge[i](drawn)
+            if i + 1 < len(maps):
+                drawn = upsample(drawn, maps[-2 - i].shape[-2:])
         return self.as_prototypes(self.heads(drawn))
 
 
@@ -114,6 +116,8 @@ class SpatialGenerator(nn.Module):
     The coarsest maps and their mean over the picture say what is seen; every resolution adds where. It can
     share its kernels over quarter turns, so that prototypes turn with the features by construction.
     """
+
+    any_size = True
 
     def __init__(
         self,
@@ -138,7 +142,6 @@ class SpatialGenerator(nn.Module):
         self.blocks = nn.ModuleList(
             layers.block(drawn, after) for drawn, after in zip(trunk, [*trunk[1:], trunk[-1]], strict=True)
         )
-        self.enlarge = nn.ModuleList(Upsample(larger) for larger in halvings(size, len(trunk) - 1)[-2::-1])
         self.heads = layers.conv(trunk[-1], n_classes * depth, settle=True)
 
     def forward(self, features: Features) -> Prototypes:
@@ -149,8 +152,8 @@ class SpatialGenerator(nn.Module):
             zip(self.laterals, self.rectify, self.blocks, strict=True)
         ):
             drawn = block(rectify(lateral(maps[i]) + drawn))
-            if i < len(self.enlarge):
-                drawn = self.enlarge[i](drawn)
+            if i + 1 < len(maps):
+                drawn = upsample(drawn, maps[i + 1].shape[-2:])
         return self.heads(drawn).unflatten(1, self.shape)
 
 
@@ -247,18 +250,22 @@ GENERATORS: Mapping[str, Callable[..., nn.Module]] = {
 
 
 def build_generator(
-    name: str, depth: int, size: Size, n_classes: int, options: Mapping[str, Any]
+    name: str, features: FeatureShape, n_classes: int, options: Mapping[str, Any]
 ) -> nn.Module:
     """A generator by name; unknown names and options are errors."""
-    return build_by_name("generator", name, GENERATORS, (depth, size, n_classes), options)
+    depth, rows, cols = features
+    return build_by_name("generator", name, GENERATORS, (depth, (rows, cols), n_classes), options)
 
 
 def build_encoder(
-    generator: str, depth: int, size: Size, options: Mapping[str, Any]
+    generator: str, features: FeatureShape, options: Mapping[str, Any]
 ) -> Encoder | SpatialEncoder:
     """The encoder that a generator of this name has, by itself; unknown names and options are errors."""
-    table = {name: encoder_of(name) for name in GENERATORS}
-    return build_by_name("encoder of the generator", generator, table, (depth, size), options)  # type: ignore[return-value]
+    depth, rows, cols = features
+    table: dict[str, Callable[..., Encoder | SpatialEncoder]] = {
+        name: encoder_of(name) for name in GENERATORS
+    }
+    return build_by_name("encoder of the generator", generator, table, (depth, (rows, cols)), options)
 
 
 def encoder_of(generator: str) -> type[Encoder] | type[SpatialEncoder]:
@@ -272,7 +279,7 @@ def encoder_options(generator: str, options: Mapping[str, Any]) -> dict[str, Any
     return {name: value for name, value in options.items() if name in known}
 
 
-def check_prototypes(generator: nn.Module, features: tuple[int, int, int], n_classes: int) -> None:
+def check_prototypes(generator: nn.Module, features: FeatureShape, n_classes: int) -> None:
     """A generator must give one prototype of the features' shape for each class; found by trying."""
     like = next(iter(generator.parameters()), torch.zeros(()))
     with torch.no_grad(), evaluating(generator):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from huggingface_hub import ModelHubMixin, snapshot_download
@@ -17,11 +17,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from torchsite.configs import from_mapping, to_mapping
+from torchsite.configs import to_mapping
 from torchsite.errors import ConfigError, WeightsError, did_you_mean
 from torchsite.files import write_atomically
-from torchsite.model.config import CUSTOM, ModelConfig
-from torchsite.model.efficientnet import weights_follow
+from torchsite.model.config import CUSTOM, ModelConfig, arguments, read_mapping
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
@@ -32,6 +31,7 @@ HUB_OPTIONS = ("revision", "cache_dir", "local_files_only", "token", "force_down
 class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["explainability", "equivariance"]):
     """A model that can be saved to a folder or the hub and comes back bit for bit."""
 
+    config_class: ClassVar[type[ModelConfig]]
     config: ModelConfig
 
     @property
@@ -40,9 +40,16 @@ class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["expl
         return self.config.classes
 
     @classmethod
-    def from_config(cls, config: ModelConfig, **modules: nn.Module) -> Self:
-        """Build the model that a configuration describes; custom parts are passed as `modules`."""
-        raise NotImplementedError
+    def from_config(cls, config: ModelConfig, *, pretrained: bool = True, **modules: nn.Module) -> Self:
+        """Build the model that a configuration describes; custom parts are passed as `modules`.
+
+        Its weights are new; those of a pretrained extractor are loaded, unless told otherwise.
+        """
+        if not isinstance(config, cls.config_class):
+            raise ConfigError(
+                f"expected a configuration of {cls.config_class.TITLE}, got one of {config.TITLE}"
+            )
+        return cls(**arguments(config, modules), pretrained=pretrained)
 
     def save_pretrained(  # type: ignore[override]
         self, save_directory: Path | str, *, dtype: torch.dtype | None = None
@@ -66,11 +73,10 @@ class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["expl
         config = read_config(folder)
         for name in modules:
             _check_module(name, config)
-        with weights_follow():
-            if not modules:
-                with torch.device("meta"):  # a small file must not make a huge model: compare before building
-                    check_shapes(folder, dict(cls.from_config(config).state_dict()))
-            model = cls.from_config(config, **modules)
+        if not modules:
+            with torch.device("meta"):  # a small file must not make a huge model: compare before building
+                check_shapes(folder, dict(cls.from_config(config, pretrained=False).state_dict()))
+        model = cls.from_config(config, pretrained=False, **modules)
         model.load_state_dict(read_tensors(folder, dict(model.state_dict())))
         return model.eval()
 
@@ -126,7 +132,7 @@ def read_config(folder: Path) -> ModelConfig:
     """The configuration in a folder; anything unexpected is an error that names the file."""
     path = folder / CONFIG_FILE
     try:
-        return from_mapping(ModelConfig, json.loads(path.read_text()))
+        return read_mapping(json.loads(path.read_text()))
     except FileNotFoundError:
         raise WeightsError(
             f"{folder} holds no {CONFIG_FILE}: expected a folder made by save_pretrained"
@@ -171,7 +177,7 @@ def read_tensors(folder: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]
 
 def _check_module(name: str, config: ModelConfig) -> None:
     """A module is only welcome where the configuration has a place for one of the caller's own."""
-    custom = [part for part in ("feature_extractor", "generator") if getattr(config, part) == CUSTOM]
+    custom = [part for part in config.PARTS if getattr(config, part) == CUSTOM]
     if name not in custom:
         places = f"only {', '.join(custom)}" if custom else "all its parts are built by name"
         raise ConfigError(f"this model takes no {name!r} from outside: {places}")

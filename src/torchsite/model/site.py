@@ -15,33 +15,21 @@ the mean of all: the evidence of the classes sums to zero in every cell, and wha
 class. The probabilities are the same, so training (`run`) does without.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchsite.errors import ConfigError
-from torchsite.model.config import ModelConfig, class_names
+from torchsite.model.base import ImageClassifier
+from torchsite.model.config import ACTIVATIONS, Part, SiteConfig, describe
 from torchsite.model.explanation import Explanation
 from torchsite.model.generators import build_generator, check_prototypes
-from torchsite.model.input_stage import (
-    ImageShape,
-    Part,
-    build_front,
-    check_images,
-    custom_part,
-    dtype_of,
-    named_part,
-)
-from torchsite.model.pretrained import Pretrained
 from torchsite.modes import evaluating
 from torchsite.shapes import Features, Images, Logits, Prototypes
-from torchsite.transforms import TransformFamily
 
-ACTIVATIONS: Mapping[str, type[nn.Module]] = {"sigmoid": nn.Sigmoid, "tanh": nn.Tanh}
 BCE_SLOPE: Mapping[str, float] = {"sigmoid": 1.0, "tanh": 2.0}
 
 
@@ -65,88 +53,51 @@ class Forward:
         return replace(self, prototypes=prototypes, evidence=evidence)
 
 
-class SITE(Pretrained):
-    """A self-explaining classifier: `model(images)` are logits, `model.explain(images)` their reasons."""
+class SITE(ImageClassifier):
+    """A self-explaining classifier: `model(images)` are logits, `model.explain(images)` their reasons.
+
+    `options` are the fields of `SiteConfig`: image_shape, classes, activation, zero_sum and so on. A
+    pretrained extractor loads its weights, unless `pretrained` is False.
+    """
+
+    config_class: ClassVar[type[SiteConfig]] = SiteConfig
+    config: SiteConfig
 
     def __init__(
         self,
         feature_extractor: Part = "pyramid",
         generator: Part = "lateral",
-        n_classes: int = 10,
+        n_classes: int | None = None,
         *,
-        image_shape: ImageShape = (3, 32, 32),
-        classes: Sequence[str] | None = None,
-        activation: str | None = None,
-        product_scale: float | None = None,
-        zero_sum: bool = False,
-        mean: Sequence[float] | None = None,
-        std: Sequence[float] | None = None,
-        extractor_options: Mapping[str, Any] | None = None,
-        generator_options: Mapping[str, Any] | None = None,
-        family: TransformFamily | None = None,
+        pretrained: bool = True,
+        **options: Any,
     ) -> None:
-        super().__init__()
-        front = build_front(feature_extractor, image_shape, mean, std, extractor_options)
-        activation = activation or ("sigmoid" if front.identity else "tanh")
-        if activation not in BCE_SLOPE:
-            raise ConfigError(f"activation: expected one of {', '.join(BCE_SLOPE)}, got {activation!r}")
-        self.normalise, self.feature_extractor = front.normalise, front.extractor
-        self.bound_features = nn.Identity() if front.identity else ACTIVATIONS[activation]()
-        self.feature_shape = depth, rows, cols = front.shape
-        options = dict(generator_options or {})
-        self.generator, generator_name = named_part(
-            generator, lambda name: build_generator(name, depth, (rows, cols), n_classes, options)
+        parts = {"feature_extractor": feature_extractor, "generator": generator}
+        config = describe(SiteConfig, parts, n_classes, options)
+        super().__init__(config, feature_extractor, pretrained)
+        pixels, (depth, rows, cols) = self.pixels_are_features, self.feature_shape
+        activation = config.activation or ("sigmoid" if pixels else "tanh")
+        self.product_scale = config.product_scale or (1.0 if pixels else (depth * rows * cols) ** -0.5)
+        self.config = replace(self.config, activation=activation, product_scale=self.product_scale)
+        self.bce_slope = BCE_SLOPE[activation]  # maps raw prototypes to logits: (tanh(r) + 1)/2 = σ(2r)
+        self.bound_features = nn.Identity() if pixels else ACTIVATIONS[activation]()
+        self.generator = (
+            build_generator(generator, self.feature_shape, config.n_classes, config.generator_options)
+            if isinstance(generator, str)
+            else generator
         )
-        check_prototypes(self.generator, front.shape, n_classes)
+        check_prototypes(self.generator, self.feature_shape, config.n_classes)
         self.bound_prototypes = ACTIVATIONS[activation]()
-        default_scale = 1.0 if front.identity else (depth * rows * cols) ** -0.5
-        self.config = ModelConfig(
-            kind="site",
-            image_shape=image_shape,
-            classes=class_names(classes, n_classes),
-            feature_extractor=front.name,
-            extractor_options=dict(extractor_options or {}),
-            generator=generator_name,
-            generator_options=options,
-            activation=activation,  # type: ignore[arg-type]  # checked above
-            product_scale=product_scale if product_scale is not None else default_scale,
-            zero_sum=zero_sum,
-            mean=front.mean,
-            std=front.std,
-            family=family or TransformFamily(),
-        )
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # fastest, from birth
 
-    @classmethod
-    def from_config(cls, config: ModelConfig, **modules: nn.Module) -> Self:
-        """The model a `config.json` describes."""
-        if config.kind != "site":
-            raise ConfigError(f"expected a configuration of a SITE model, got {config.kind!r}")
-        return cls(
-            custom_part("feature_extractor", config.feature_extractor, modules),
-            custom_part("generator", config.generator, modules),
-            config.n_classes,
-            image_shape=config.image_shape,
-            classes=config.classes,
-            activation=config.activation,
-            product_scale=config.product_scale,
-            zero_sum=config.zero_sum,
-            mean=config.mean,
-            std=config.std,
-            extractor_options=config.extractor_options,
-            generator_options=config.generator_options,
-            family=config.family,
-        )
-
     @property
-    def bce_slope(self) -> float:
-        """The factor that maps raw prototypes to logits of values in [0, 1]: (tanh(r) + 1)/2 = σ(2r)."""
-        return BCE_SLOPE[self.config.activation]
+    def takes_any_size(self) -> bool:
+        """Whether the generator takes features of any size."""
+        return bool(getattr(self.generator, "any_size", False))
 
     def features(self, images: Images) -> Features:
         """z = F1(x), bounded."""
-        check_images(images, self.config.image_shape, dtype_of(self))
-        return self.bound_features(self.feature_extractor(self.normalise(images)).to(images.dtype))
+        return self.bound_features(self.extract(images).to(images.dtype))
 
     def run(self, images: Images) -> Forward:
         """One pass with everything that the training objective looks at.
@@ -156,7 +107,7 @@ class SITE(Pretrained):
         features = self.features(images)
         raw = self.generator(features).to(features.dtype)
         prototypes = self.bound_prototypes(raw)
-        evidence = (prototypes * features.unsqueeze(1)).sum(2) * self.config.product_scale
+        evidence = (prototypes * features.unsqueeze(1)).sum(2) * self.product_scale
         return Forward(features, raw, prototypes, evidence)
 
     def forward(self, images: Images) -> Logits:
@@ -178,5 +129,5 @@ class SITE(Pretrained):
         with evaluating(self):
             run = self.answer(images, relative)
         return Explanation(
-            images, run.features, run.prototypes, run.evidence, self.config.product_scale, self.classes
+            images, run.features, run.prototypes, run.evidence, self.product_scale, self.classes
         )

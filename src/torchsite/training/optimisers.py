@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from torchsite.model import FeatureExtractor
 from torchsite.training.config import TrainingConfig
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
@@ -61,20 +62,22 @@ class Muon(torch.optim.Optimizer):
 def make_optimisers(module: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
     """One optimiser for all parameters, or Muon for the kernels and AdamW for the rest.
 
-    Pretrained parameters say by which `learning_rate_factor` they are tuned, and are left to AdamW.
+    Feature extractors say at which share of the rate their parameters learn (`parameter_groups`); those with
+    another than the full one, pretrained ones, are left to AdamW.
     """
+    factors = _learning_rate_factors(module)
     learning = [parameter for parameter in module.parameters() if parameter.requires_grad]
     kernels = [p for p in learning if p.ndim == 4 and min(p.flatten(1).shape) > 1 and p.shape[-1] > 1]
-    muon = [p for p in kernels if _factor(p) == 1] if config.optimiser == "muon" else []
+    muon = [p for p in kernels if factors[id(p)] == 1] if config.optimiser == "muon" else []
     taken = {id(parameter) for parameter in muon}
     rest = [p for p in learning if id(p) not in taken]
     groups = [
         {
-            "params": [p for p in rest if _factor(p) == factor and (p.ndim > 1) == decays],
+            "params": [p for p in rest if factors[id(p)] == factor and (p.ndim > 1) == decays],
             "weight_decay": config.weight_decay if decays else 0.0,
             "lr": factor * config.learning_rate,
         }
-        for factor in dict.fromkeys(_factor(p) for p in rest)
+        for factor in dict.fromkeys(factors[id(p)] for p in rest)
         for decays in (True, False)
     ]
     optimisers: list[torch.optim.Optimizer] = [
@@ -85,8 +88,12 @@ def make_optimisers(module: nn.Module, config: TrainingConfig) -> list[torch.opt
     return optimisers
 
 
-def _factor(parameter: Tensor) -> float:
-    return getattr(parameter, "learning_rate_factor", 1.0)
+def _learning_rate_factors(module: nn.Module) -> dict[int, float]:
+    """By the parameter's id."""
+    extractors = [part for part in module.modules() if isinstance(part, FeatureExtractor)]
+    groups = [group for extractor in extractors for group in extractor.parameter_groups()]
+    usual = {id(parameter): 1.0 for parameter in module.parameters()}
+    return usual | {id(p): group.learning_rate_factor for group in groups for p in group.parameters}
 
 
 def schedule(config: TrainingConfig, n_steps: int) -> Callable[[int], float]:

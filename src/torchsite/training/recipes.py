@@ -20,26 +20,22 @@ from torchsite.configs import from_mapping, to_mapping
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, did_you_mean
 from torchsite.model import SITE, BlackBox
-from torchsite.model.generators import encoder_options
-from torchsite.model.input_stage import STATISTICS
+from torchsite.model.config import SiteArchitecture
+from torchsite.model.extractors import build_extractor
 from torchsite.training.config import TrainingConfig
 from torchsite.transforms import TransformFamily
 
 ENOUGH_VALUES = 2**25
 
 
-@dataclass(frozen=True)
-class ModelSettings:
-    """Which model to build; shapes, classes and normalisation come from the data."""
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings(SiteArchitecture):
+    """Which model to build; shapes, classes and normalisation come from the data.
+
+    A `black_box` is the one beside the SITE model that the other settings describe.
+    """
 
     kind: Literal["site", "black_box"] = "site"
-    feature_extractor: str = "pyramid"
-    extractor_options: dict[str, Any] = field(default_factory=dict)
-    generator: str = "lateral"
-    generator_options: dict[str, Any] = field(default_factory=dict)
-    activation: Literal["sigmoid", "tanh"] | None = None
-    product_scale: float | None = None
-    zero_sum: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,34 +86,22 @@ def override(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
 def build_model(settings: ModelSettings, data: Dataset, config: TrainingConfig) -> SITE | BlackBox:
     """The model for this data, its weights drawn from the seed of the training."""
     channels, height, width = data.images.shape[1:]
-    options: dict[str, Any] = {
+    given: dict[str, Any] = {
         "image_shape": (channels, height, width),
         "classes": data.classes,
-        "extractor_options": settings.extractor_options,
         "family": config.family,
     }
-    if settings.feature_extractor not in ("identity", *STATISTICS):
-        options |= dict(zip(("mean", "std"), pixel_statistics(data), strict=True))
     with torch.random.fork_rng(devices=[]):
+        with torch.device("meta"):
+            extractor = build_extractor(
+                settings.feature_extractor, given["image_shape"], settings.extractor_options
+            )
+        if extractor.mean is None:
+            given |= dict(zip(("mean", "std"), pixel_statistics(data), strict=True))
         torch.default_generator.manual_seed(config.seed)
         if settings.kind == "black_box":
-            return BlackBox(
-                settings.feature_extractor,
-                len(data.classes),
-                encoder_of=settings.generator,
-                encoder_options=encoder_options(settings.generator, settings.generator_options),
-                **options,
-            )
-        return SITE(
-            settings.feature_extractor,
-            settings.generator,
-            len(data.classes),
-            generator_options=settings.generator_options,
-            activation=settings.activation,
-            product_scale=settings.product_scale,
-            zero_sum=settings.zero_sum,
-            **options,
-        )
+            return BlackBox.beside(settings, **given)
+        return SITE(**to_mapping(settings) | given)
 
 
 def pixel_statistics(data: Dataset, n: int = 10_000) -> tuple[list[float], list[float]]:

@@ -6,7 +6,7 @@ from torch import nn
 
 from torchsite.errors import ConfigError, WeightsError
 from torchsite.model import SITE, BlackBox, efficientnet
-from torchsite.model.efficientnet import Lite0, imagenet_weights, weights_follow
+from torchsite.model.efficientnet import Lite0, imagenet_weights
 from torchsite.model.extractors import build_extractor
 from torchsite.training import TrainingConfig
 from torchsite.training.optimisers import make_optimisers
@@ -16,8 +16,7 @@ needs_weights = pytest.mark.skipif(not efficientnet.is_installed(), reason="torc
 
 
 def blank(**options):
-    with weights_follow():
-        return build_extractor("efficientnet_lite0", 3, (64, 64), options)
+    return build_extractor("efficientnet_lite0", (3, 64, 64), options)
 
 
 @pytest.mark.parametrize(("stride", "side"), [(8, 8), (4, 16)])
@@ -27,8 +26,7 @@ def test_answers_at_an_eighth_or_a_quarter(stride, side):
 
 
 def test_maps_of_four_resolutions_have_the_widths_that_are_summed():
-    with weights_follow():
-        maps = Lite0(0.1).eval()(torch.rand(1, 3, 96, 64))
+    maps = Lite0().eval()(torch.rand(1, 3, 96, 64))
     assert [tuple(part.shape[1:]) for part in maps] == [(24, 24, 16), (40, 12, 8), (112, 6, 4), (320, 3, 2)]
 
 
@@ -65,8 +63,8 @@ def test_wrong_options_are_refused(options):
 
 
 def test_grey_pictures_are_refused():
-    with weights_follow(), pytest.raises(ConfigError, match="three channels"):
-        build_extractor("efficientnet_lite0", 1, (64, 64), {})
+    with pytest.raises(ConfigError, match="three channels"):
+        build_extractor("efficientnet_lite0", (1, 64, 64), {})
 
 
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
@@ -85,8 +83,7 @@ def test_another_file_is_not_opened(monkeypatch):
 @needs_weights
 def test_the_published_weights_fill_every_place():
     weights = imagenet_weights()
-    with weights_follow():
-        network = Lite0(0.1)
+    network = Lite0()
     assert weights.keys() == network.state_dict().keys()
     network.load_state_dict(weights)
     assert float(network.stem[0].weight.detach().std()) > 0.1

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from torchsite.errors import ConfigError, ShapeError
-from torchsite.model import EXTRACTORS, SITE, BlackBox, ModelConfig
+from torchsite.model import EXTRACTORS, SITE, BlackBox, SiteConfig
 from torchsite.model.blocks import n_parameters
 from torchsite.modes import evaluating
 
@@ -173,8 +173,8 @@ def test_one_kind_does_not_take_the_configuration_of_the_other():
 
 
 def test_configs_compare_equal_whether_options_are_lists_or_tuples():
-    common = {"kind": "site", "image_shape": (1, 4, 4), "classes": NAMES}
-    assert ModelConfig(**common, generator_options={"widths": [1, 2]}) == ModelConfig(
+    common = {"image_shape": (1, 4, 4), "classes": NAMES}
+    assert SiteConfig(**common, generator_options={"widths": [1, 2]}) == SiteConfig(
         **common, generator_options={"widths": (1, 2)}
     )
 

@@ -8,7 +8,7 @@ from sklearn.datasets import load_sample_image
 
 from torchsite.data import load_dataset, to_float
 from torchsite.metrics import completeness_error, self_consistency
-from torchsite.model import SITE, load, shipped_models
+from torchsite.model import SITE, BlackBoxConfig, load, shipped_models
 from torchsite.model.pretrained import WEIGHTS_FILE, read_config
 from torchsite.randomness import make_rng
 from torchsite.web.samples import samples_for
@@ -24,7 +24,9 @@ def digits():
 def test_shipped_models_are_small_and_name_all_their_options(name):
     folder = shipped_models()[name]
     assert (folder / WEIGHTS_FILE).stat().st_size <= (8e6 if name.startswith("cifar10") else 6e6)
-    assert "widths" in read_config(folder).generator_options
+    config = read_config(folder)
+    options = config.encoder_options if isinstance(config, BlackBoxConfig) else config.generator_options
+    assert "widths" in options
 
 
 @pytest.mark.parametrize("name", ["mnist", "mnist_black_box"])

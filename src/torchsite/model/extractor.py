@@ -1,0 +1,148 @@
+"""What a feature extractor F1 says of itself: the contract between extractors, models and training.
+
+Any module that maps (batch, channels, height, width) to features (batch, depth, rows, cols) is an extractor.
+One that derives from `FeatureExtractor` can say more; for all others the defaults hold (`as_extractor`).
+
+| it says | default | who asks |
+|---|---|---|
+| `mean`, `std` | None: those of the training data | the model, which normalises the pictures |
+| `pixels` | False; True if the features are the pixels | the model, which bounds and scales other features |
+| `pretrained`, `load_pretrained()` | False: it starts from random weights | the model, when it is new |
+| `parameter_groups()` | one group, at the full learning rate | the optimiser |
+| `stride(image_shape)` | found by trying a larger picture | the model, when a picture has another size |
+| `receptive_field(channels)` | found from the gradient of a feature | whoever reads maps |
+"""
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from torchsite.errors import ConfigError
+from torchsite.modes import evaluating
+from torchsite.shapes import Features, Images
+
+ImageShape = tuple[int, int, int]
+LARGER = 64
+LARGEST = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterGroup:
+    """Parameters that learn at the same rate: `learning_rate_factor` is their share of the usual one."""
+
+    parameters: tuple[nn.Parameter, ...]
+    learning_rate_factor: float = 1.0
+
+
+class FeatureExtractor(nn.Module):
+    """A feature extractor that says more of itself than the defaults; the table above lists what."""
+
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    pixels: bool = False
+    pretrained: bool = False
+
+    def load_pretrained(self) -> None:
+        """Fill in the weights that training starts from; asked only of extractors that are `pretrained`."""
+        raise NotImplementedError(f"{type(self).__name__} is pretrained, but load_pretrained is missing")
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """All parameters of the extractor, by learning rate."""
+        return [ParameterGroup(tuple(self.parameters()))]
+
+    def stride(self, image_shape: ImageShape) -> int | None:
+        """Pixels from one feature to the next; None if the extractor takes pictures of one size only."""
+        return found_stride(self, image_shape)
+
+    def receptive_field(self, channels: int) -> int:
+        """The side of the square of pixels that one feature depends on, at most that of `LARGEST`."""
+        return found_receptive_field(self, channels)
+
+
+class PlainExtractor(FeatureExtractor):
+    """Any other module, seen as an extractor of which the defaults hold."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, images: Images) -> Features:
+        """What the module answers."""
+        return self.module(images)
+
+
+def as_extractor(module: nn.Module) -> FeatureExtractor:
+    """The module itself if it keeps the contract, else a view of it that does."""
+    return module if isinstance(module, FeatureExtractor) else PlainExtractor(module)
+
+
+def feature_shape(extractor: nn.Module, image_shape: ImageShape) -> tuple[int, int, int]:
+    """What the extractor makes of one picture, found by trying; it must be spatial."""
+    like = next(iter(extractor.parameters()), torch.zeros(()))
+    with torch.no_grad(), evaluating(extractor):
+        try:
+            features = extractor(torch.zeros(1, *image_shape).to(like))
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise ConfigError(
+                f"the feature extractor cannot take pictures of {tuple(image_shape)}: {error}"
+            ) from error
+    if not isinstance(features, Tensor) or features.ndim != 4:
+        shape = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
+        raise ConfigError(
+            f"a feature extractor must give (batch, depth, rows, cols), this one gives {shape}: "
+            f"leave out its pooling and classification layers"
+        )
+    if 0 in features.shape:
+        raise ConfigError(f"pictures of {tuple(image_shape)} are too small for this feature extractor")
+    return features.shape[1], features.shape[2], features.shape[3]
+
+
+def found_stride(extractor: nn.Module, image_shape: ImageShape) -> int | None:
+    """How many pixels more make one row and one column of features more; None if they never do."""
+    channels, height, width = image_shape
+    try:
+        larger = feature_shape(extractor, (channels, height + LARGER, width + LARGER))
+    except ConfigError:
+        return None
+    smaller = feature_shape(extractor, image_shape)
+    rows, cols = larger[1] - smaller[1], larger[2] - smaller[2]
+    return LARGER // rows if rows == cols and rows > 0 and LARGER % rows == 0 else None
+
+
+def found_receptive_field(extractor: nn.Module, channels: int, largest: int = LARGEST) -> int:
+    """The extent of the gradient of one feature, in a picture large enough to hold it.
+
+    A copy is asked, whose layers keep their geometry but let every path through: weights are positive, norms
+    of batches are gone, the largest of a window is its mean.
+    """
+    open_copy = _opened(copy.deepcopy(extractor)).eval().double()
+    side = LARGER
+    while (extent := _extent(open_copy, channels, side)) >= side // 2 and side < largest:
+        side *= 2
+    return extent
+
+
+def _extent(extractor: nn.Module, channels: int, side: int) -> int:
+    """How many rows of a square picture the feature in its middle depends on."""
+    images = torch.full((1, channels, side, side), 0.5, dtype=torch.float64, requires_grad=True)
+    with torch.enable_grad():
+        features = extractor(images)
+        middle = features[0, :, features.shape[-2] // 2, features.shape[-1] // 2].sum()
+        (slopes,) = torch.autograd.grad(middle, images)
+    rows = slopes.abs().sum((0, 1, 3)).nonzero().flatten()
+    return int(rows[-1] - rows[0]) + 1
+
+
+def _opened(module: nn.Module) -> nn.Module:
+    """The same geometry without anything that can stop a gradient; works on the module it is given."""
+    for name, child in module.named_children():
+        setattr(module, name, _opened(child))
+    for parameter in module.parameters(recurse=False):
+        parameter.detach().fill_(1 / max(1, parameter[0].numel()) if parameter.ndim > 1 else 1.0)
+    if isinstance(module, nn.MaxPool2d):
+        kernel, stride, padding = module.kernel_size, module.stride, module.padding
+        return nn.AvgPool2d(kernel, stride, padding, module.ceil_mode)
+    gone = isinstance(module, nn.BatchNorm2d | nn.ReLU | nn.ReLU6)
+    return nn.Identity() if gone else module
