@@ -218,7 +218,7 @@ def test_the_layer_left_out_is_the_last_that_everything_passes_through():
     for model, expected in ((Product(0), "features"), (network(0), "act")):
         method = METHODS["grad_cam"](model)
         method(draw(0, 2, 3, 8, 8), torch.tensor([0, 1]))
-        assert method.layer_name == expected
+        assert method.layer_for(draw(0, 2, 3, 8, 8)) == expected
 
 
 @pytest.mark.parametrize("name", POST_HOC)

@@ -1,10 +1,12 @@
 """The one contract of every method: `method(model)(images, classes) → heatmaps`.
 
 Heatmaps are raw, signed where the method has a sign, of the size of the pictures; one per picture. A method
-is a value: it holds the model and its options, and explaining changes neither. Pictures never affect each
-other: the heatmap of a picture in a batch is its heatmap alone, up to rounding, whatever the `chunk`.
+is a value: it holds the model and its options, and explaining changes neither. What a call finds out about
+the model (its faster memory layout, its last spatial layer) is forgotten with the call. Pictures never affect
+each other: the heatmap of a picture in a batch is its heatmap alone, up to rounding, whatever the `chunk`.
 """
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -47,11 +49,10 @@ class Attribution(ABC):
         at_least(1, chunk=chunk)
         self.model = model
         self.chunk = chunk
-        self._layout: torch.memory_format | None = None
+        self._layout = torch.preserve_format
 
-    @property
-    def layer_name(self) -> str | None:
-        """The dotted name of the layer that is explained; None for methods that work on the pictures."""
+    def layer_for(self, images: Images) -> str | None:
+        """The dotted name of the layer that is read; None for methods that work on the pictures."""
         return None
 
     @classmethod
@@ -71,9 +72,9 @@ class Attribution(ABC):
         if not len(images):
             return images.new_zeros(0, *images.shape[-2:])
         with torch.inference_mode(False), torch.enable_grad(), lent(self.model):
-            if self._layout is None:
-                self._layout = faster_layout(self.model, images)
-            heatmaps = self._explain(images.detach().clone(), classes.clone())
+            this_call = copy.copy(self)
+            this_call._layout = faster_layout(self.model, images)
+            heatmaps = this_call._explain(images.detach().clone(), classes.clone())
         return check_heatmaps(heatmaps.detach().to(images.dtype), images)
 
     def attribute(self, inputs: Images, target: Target) -> Tensor:
@@ -96,10 +97,10 @@ class Attribution(ABC):
     def _logits(self, classes: Labels) -> Callable[[Images], Logits]:
         """The model as a function that answers for its output; it may overwrite its input freely."""
         highest_class = int(classes.max())
-        layout = self._layout or torch.preserve_format
 
         def logits(images: Images) -> Logits:
-            return check_logits(self.model(images.clone(memory_format=layout)), len(images), highest_class)
+            answer = self.model(images.clone(memory_format=self._layout))
+            return check_logits(answer, len(images), highest_class)
 
         return logits
 
@@ -111,15 +112,15 @@ class LayerAttribution(Attribution):
         super().__init__(model, chunk=chunk)
         self._layer_name = None if layer is None else name_of(model, layer)
 
-    @property
-    def layer_name(self) -> str | None:
-        """The dotted name of the layer that is explained; when left out, known after the first call."""
-        return self._layer_name
+    def layer_for(self, images: Images) -> str:
+        """The dotted name of the layer that is read: the one chosen, or the last spatial one."""
+        if self._layer_name is not None:
+            return self._layer_name
+        with torch.inference_mode(False), torch.enable_grad(), lent(self.model):
+            return last_spatial_layer(self.model, images)
 
     def _explain(self, images: Images, classes: Labels) -> Heatmaps:
-        if self._layer_name is None:
-            self._layer_name = last_spatial_layer(self.model, images)
-        name = self._layer_name
+        name = self.layer_for(images)
         return self._in_chunks(lambda *part: self._explain_layer(name, *part), images, classes)
 
     @abstractmethod

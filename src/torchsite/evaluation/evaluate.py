@@ -69,7 +69,7 @@ def _metrics(
     model: SITE | BlackBox, shared: Remembering, poses: Poses, judge: BlackBox | None
 ) -> dict[str, Any]:
     """The measures that apply to this model; strokes are the region where pixels are the features."""
-    pixels = isinstance(model, SITE) and pixels_are_features(model)
+    pixels = isinstance(model, SITE) and model.pixels_are_features
     names = [*OF_ANY_MODEL, *(OF_SITE if isinstance(model, SITE) else ())]
     names += ["pointing_game"] if pixels and model.config.image_shape[0] == 1 else []
     options: dict[str, Any] = {"poses": poses, "n_classes": model.config.n_classes}
@@ -77,8 +77,3 @@ def _metrics(
     if judge is not None and pixels:
         metrics["prototype_recognition"] = METRICS["prototype_recognition"](shared, judge=judge, **options)
     return metrics
-
-
-def pixels_are_features(model: SITE | BlackBox) -> bool:
-    """Whether prototypes and heatmaps are drawn on the pixels themselves."""
-    return model.config.feature_extractor == "identity"

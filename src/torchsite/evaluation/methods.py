@@ -5,7 +5,6 @@ from typing import Any
 from torch import nn
 
 from torchsite.attribution import METHODS
-from torchsite.evaluation.evaluate import pixels_are_features
 from torchsite.model import SITE, BlackBox
 
 # Where the features are the pixels, the last layer that all passes through is the picture, and these two
@@ -16,7 +15,7 @@ READ_HIDDEN = ("grad_cam", "score_cam")
 def options_of(method: str, model: nn.Module) -> dict[str, Any]:
     """The options with which a method stands in the tables of this model."""
     options = dict(METHODS[method].budget)
-    if method in READ_HIDDEN and isinstance(model, SITE) and pixels_are_features(model):
+    if method in READ_HIDDEN and isinstance(model, SITE) and model.pixels_are_features:
         options["layer"] = last_encoder_block(model)
     return options
 

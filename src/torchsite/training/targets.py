@@ -139,8 +139,7 @@ class SampledExemplars(TargetSource):
 
 def make_targets(model: SITE, data: Dataset, config: TrainingConfig) -> TargetSource:
     """The source of targets that the configuration asks for."""
-    identity = model.config.feature_extractor == "identity"
-    shape = None if identity else model.feature_shape
+    shape = None if model.pixels_are_features else model.feature_shape
     if config.targets == "nearest":
         return NearestExemplars(data, config, shape)
     if config.targets == "sampled":

@@ -68,10 +68,9 @@ def test_a_layer_by_module_by_name_or_the_last_spatial_one(name):
         METHODS[name](net, layer=net[4]),
         METHODS[name](net),
     )
-    assert by_name.layer_name == by_module.layer_name == "4"
-    assert chosen.layer_name is None
+    assert by_name.layer_for(images) == by_module.layer_for(images) == "4"
     maps = [method(images, classes) for method in (by_name, by_module, chosen)]
-    assert chosen.layer_name == "4"
+    assert chosen.layer_for(images) == "4"
     assert torch.equal(maps[0], maps[1])
     assert torch.equal(maps[0], maps[2])
 
@@ -81,7 +80,7 @@ def test_methods_on_pictures_name_no_layer(name):
     net, (images, classes) = small_vgg(0), batch(0)
     method = METHODS[name](net, **({"n_masks": 4} if name == "rise" else {}))
     method(images, classes)
-    assert method.layer_name is None
+    assert method.layer_for(images) is None
 
 
 class Odd(nn.Module):
@@ -113,7 +112,7 @@ def test_the_last_spatial_layer_is_the_outermost_that_the_logits_depend_on():
     images, classes = batch(0)
     method = METHODS["grad_cam"](Odd())
     method(images, classes)
-    assert method.layer_name == "block"
+    assert method.layer_for(images) == "block"
 
 
 @pytest.mark.parametrize("name", LAYERED)
@@ -280,3 +279,32 @@ def test_a_model_may_overwrite_its_input_and_view_its_features(name):
     maps = METHODS[name](Overwriting(), **({"n_masks": 8} if name == "rise" else {}))(images, classes)
     assert maps.abs().max() > 0
     assert torch.equal(images, given)
+
+
+@pytest.mark.parametrize("name", ["gradient", *LAYERED])
+def test_explaining_changes_nothing_on_the_method(name):
+    net, (images, classes) = small_vgg(0), batch(0)
+    method = METHODS[name](net)
+    before = dict(vars(method))
+    method(images, classes)
+    assert vars(method) == before
+
+
+class Growing(nn.Module):
+    """Its last convolution is spatial only for pictures of more than 8 pixels."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Conv2d(2, 3, 3, stride=2, padding=1), nn.Conv2d(3, 4, 4, stride=4)
+        self.double().eval()
+
+    def forward(self, images):
+        return self.last(self.first(images)).amax((2, 3))
+
+
+def test_the_layer_left_out_does_not_depend_on_the_pictures_before():
+    small, large = (torch.rand(1, 2, n, n, dtype=torch.float64) for n in (8, 16))
+    method, fresh = METHODS["grad_cam"](Growing()), METHODS["grad_cam"](Growing())
+    for images, expected in ((small, "first"), (large, "last"), (small, "first")):
+        method(images, torch.tensor([1]))
+        assert method.layer_for(images) == fresh.layer_for(images) == expected

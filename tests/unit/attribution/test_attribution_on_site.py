@@ -63,7 +63,7 @@ def test_a_map_or_a_refusal(method, name):
     explain = METHODS[method](model, **options)
     maps = explain(images, classes)
     assert maps.shape == (2, 16, 16)
-    assert (explain.layer_name or "none").startswith(("none", "bound_features", "encoder.layers"))
+    assert (explain.layer_for(images) or "none").startswith(("none", "bound_features", "encoder.layers"))
 
 
 def test_the_models_own_explanation_sums_to_its_logit():

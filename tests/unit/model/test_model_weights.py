@@ -314,3 +314,27 @@ def test_a_save_that_fails_leaves_the_old_model(failing, folder, monkeypatch):
         make_site("identity", "shuffle").save_pretrained(folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     SITE.from_pretrained(folder)
+
+
+# Black boxes of earlier versions
+
+
+def test_the_old_names_of_a_black_boxs_encoder_are_still_read(tmp_path):
+    model = BlackBox("identity", 3, image_shape=SHAPE, encoder_options={"widths": (4, 5)}).eval()
+    folder = model.save_pretrained(tmp_path)
+    values = json.loads((folder / "config.json").read_text())
+    assert not {"generator", "generator_options", "activation", "zero_sum"} & values.keys()
+    old = {"activation": "relu", "product_scale": 1.0, "zero_sum": False}
+    old |= {"generator": values["encoder_of"], "generator_options": values["encoder_options"]}
+    edit_config(folder, encoder_of=None, encoder_options=None, **old)
+    back = load(folder)
+    assert back.config == model.config
+    assert_same(model, back)
+
+
+def test_a_black_box_has_no_option_of_sites(folder):
+    with pytest.raises(ConfigError, match="no field 'zero_sum'"):
+        BlackBox("identity", 3, image_shape=SHAPE, zero_sum=True)
+    edit_config(folder, encoder_of="trunk")
+    with pytest.raises(WeightsError, match="no field 'encoder_of'"):
+        load(folder)
