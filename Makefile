@@ -1,20 +1,33 @@
 # Two commands: `make demo` and `make test`. Both need nothing but Python 3.11 or later.
-# The environment is made once, in .venv, and again only if pyproject.toml or constraints.txt change.
+# The environment is made once, in .venv, and again only if pyproject.toml or constraints.txt change: the demo
+# installs what the package itself needs, everything else comes with the first command that wants it.
 
 PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
-READY := .venv/.ready
+CORE := .venv/.ready-core
+READY := .venv/.ready-all
+EXTRAS := .[dev,baselines,web,pretrained,export,fuzz]
 
 # One thread for each test process: several of them would fight for the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
+# As if the processor had AVX2 and nothing newer, like most: other code of torch and of oneDNN runs then.
+AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2
+# What trains, and what networks are made of.
+AVX2_TESTS ?= tests/unit/training tests/unit/model tests/unit/test_objective.py tests/laws tests/reference
+
 # Old and new versions of pip learn in different ways which versions to build with.
 PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
+PIP := $(PINNED) $(BIN)/python -m pip install --quiet --no-compile
+UV := UV_CONSTRAINT=constraints.txt UV_BUILD_CONSTRAINT=constraints.txt uv pip install --quiet --python $(BIN)/python
+# uv is faster where it is there; pip knows of places that uv was not told of.
+install = { command -v uv >/dev/null && $(UV) --editable '$(1)' 2>/dev/null; } || $(PIP) --editable '$(1)'
 
-.PHONY: help demo test lint bench faults fuzz audit clean
+.PHONY: help demo test test-avx2 lint bench faults fuzz audit clean
 help:
 	@echo "make demo    train on the digits that come with the package, and write a report"
-	@echo "make test    run all tests"
+	@echo "make test    run all tests (ARGS=… for some)"
+	@echo "make test-avx2  those that train and those of networks, as if the processor had AVX2 and nothing newer"
 	@echo "make lint    check format, style and types"
 	@echo "make bench   measure the speed of what must be fast"
 	@echo "make faults  kill, fill, flip and truncate: the long campaign (about an hour; FAULTS=… for some)"
@@ -22,11 +35,14 @@ help:
 	@echo "make audit   ask the public databases for known holes in the pinned versions (needs a network)"
 	@echo "make clean   remove the environment and all caches"
 
-demo: $(READY)
+demo: $(CORE)
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/torchsite demo
 
 test: $(READY)
 	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) $(ARGS)
+
+test-avx2: $(READY)
+	$(AVX2) $(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) $(or $(ARGS),$(AVX2_TESTS))
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -53,9 +69,13 @@ audit: .venv-audit/.ready
 clean:
 	rm -rf .venv .venv-audit .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-$(READY): pyproject.toml constraints.txt
+$(CORE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "torchsite needs Python 3.11 or later: name one with make PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(PINNED) $(BIN)/python -m pip install --quiet --editable '.[dev,baselines,web,pretrained,export,fuzz]'
+	$(call install,.)
+	@touch $@
+
+$(READY): $(CORE)
+	$(call install,$(EXTRAS))
 	@touch $@

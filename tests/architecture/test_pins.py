@@ -1,6 +1,8 @@
 """`make` installs what was tested: all direct dependencies are pinned, as pyproject.toml allows."""
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -18,6 +20,7 @@ DIRECT = [
     *(requirement for extra in EXTRAS.values() for requirement in extra),
 ]
 PINS = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE))
+MAKEFILE = (ROOT / "Makefile").read_text()
 VERSIONS = {canonicalize_name(name): Version(version) for name, version in PINS.items()}
 
 
@@ -32,5 +35,23 @@ def test_each_package_is_pinned_once():
 
 
 def test_extras_are_the_ones_that_make_installs():
-    (installed,) = re.findall(r"'\.\[([\w,]+)\]'", (ROOT / "Makefile").read_text())
+    (installed,) = re.findall(r"^EXTRAS := \.\[([\w,]+)\]$", MAKEFILE, flags=re.MULTILINE)
     assert set(installed.split(",")) == set(EXTRAS)
+
+
+def commands(target):
+    """What `make` would do for a target in a fresh clone, and nothing is done."""
+    made = ["make", "--dry-run", "--always-make", target]
+    return subprocess.run(made, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+@pytest.mark.parametrize(
+    ("target", "wants_extras"), [("demo", False), ("test", True), ("test-avx2", True), ("lint", True)]
+)
+def test_the_demo_installs_the_package_alone_and_all_else_comes_with_the_tests(target, wants_extras):
+    said = commands(target)
+    assert "--editable '.'" in said
+    assert ("--editable '.[" in said) == wants_extras
+    assert "PIP_CONSTRAINT=constraints.txt" in said
+    assert "UV_CONSTRAINT=constraints.txt" in said
