@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from metric_models import Tones, tone_pictures
-from torchsite.metrics import BAM, METRICS, GridPointing, Poses, plain, strokes
+from torchsite.metrics import BAM, METRICS, METRICS_OF_PAIRS, GridPointing, Poses, plain, strokes
 from torchsite.randomness import make_rng
 from torchsite.transforms import TransformFamily
 
@@ -78,7 +78,7 @@ def figures(result):
     return [math.nan if result is None else result] if not isinstance(result, str) else []
 
 
-each_metric = pytest.mark.parametrize("name", METRICS)
+each_metric = pytest.mark.parametrize("name", [*METRICS, *METRICS_OF_PAIRS])
 PARTS = [torch.arange(N)[start : start + 6] for start in range(0, N, 6)]
 
 

@@ -1,1 +1,8 @@
-"""What is measured of any model and any explainer, and kept as results."""
+"""What is measured of any model and any explainer, and kept as results; it knows nothing of the paper."""
+
+from torchsite.evaluation.compare import compare
+from torchsite.evaluation.comparison import Cell, Comparison
+from torchsite.evaluation.evaluate import evaluate
+from torchsite.evaluation.examine import examine
+
+__all__ = ["Cell", "Comparison", "compare", "evaluate", "examine"]

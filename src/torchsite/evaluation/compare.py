@@ -21,11 +21,18 @@ from torchsite.data import Dataset, batches, load_dataset
 from torchsite.errors import ConfigError, NotApplicableError, did_you_mean
 from torchsite.evaluation.comparison import MODEL, Cell, Comparison
 from torchsite.evaluation.fingerprints import described, fingerprint
-from torchsite.metrics import METRICS, Explainer, Measure, Poses, as_explainer, plain, strokes
+from torchsite.metrics import (
+    METRICS,
+    METRICS_OF_PAIRS,
+    Explainer,
+    Measure,
+    Poses,
+    as_explainer,
+    plain,
+    strokes,
+)
 from torchsite.shapes import Heatmaps, Images, Labels
 from torchsite.transforms import TransformFamily
-
-NEEDS_MORE = ("bam", "prototype_recognition")
 
 Regions = Callable[[Images], Heatmaps]
 Watch = Callable[[str, int, int], None]
@@ -189,12 +196,15 @@ def _method(model: nn.Module, name: str, options: Mapping[str, Any]) -> Explaine
 
 def _metrics(metrics: Sequence[str] | None, options: Mapping[str, Any]) -> list[str]:
     if metrics is None:
-        return [name for name in METRICS if name not in NEEDS_MORE or name in options]
+        return [
+            name for name, kind in METRICS.items() if set(kind.needs_options) <= set(options.get(name, {}))
+        ]
     for name in [*metrics, *options]:
+        if name in METRICS_OF_PAIRS:
+            kind = METRICS_OF_PAIRS[name].__name__
+            raise ConfigError(f"{name} compares pairs of pictures: use torchsite.metrics.{kind} directly")
         if name not in METRICS:
             raise ConfigError(f"no metric {name!r}: {did_you_mean(name, METRICS)}")
-    if "bam" in metrics:
-        raise ConfigError("bam compares two models on pairs of pictures: use torchsite.metrics.BAM directly")
     return list(metrics)
 
 

@@ -24,8 +24,8 @@ class Cell:
     explain_seconds: float = 0.0
     n_explained: int = 0
 
-    def figure(self, path: str) -> Any:
-        """A figure by its dotted name, such as "transformed.tau_0.score"; None if the cell has a reason."""
+    def score(self, path: str) -> Any:
+        """A score by its dotted name, such as "transformed.tau_0.score"; None if the cell has a reason."""
         found: Any = self.values
         for step in path.split("."):
             found = found[step] if found is not None else None

@@ -1,4 +1,4 @@
-"""All figures of one trained model on one data set: accuracy, consistency with its floor, completeness.
+"""The scores of one trained model on one data set: accuracy, consistency with its floor, completeness.
 
 Command:  torchsite evaluate MODEL --data mnist
 Cost:     10,000 MNIST pictures with two transforms each: about a minute on two cores; all measures share the
@@ -14,12 +14,9 @@ import torch
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, batches
 from torchsite.evaluation.remembering import Remembering, remembering
-from torchsite.metrics import METRICS, Poses, plain, strokes
+from torchsite.metrics import METRICS, Measure, Poses, plain, strokes
 from torchsite.model import SITE, BlackBox
 from torchsite.results import Result
-
-OF_ANY_MODEL = ("accuracy", "prediction_equivariance")
-OF_SITE = ("self_consistency", "completeness")
 
 
 def evaluate(
@@ -43,18 +40,18 @@ def evaluate(
     poses = poses or Poses(model.config.family, n=2)
     data = data if limit is None else data[:limit]
     shared = remembering(model.eval())
-    metrics = _metrics(model, shared, poses, judge)
+    measures = _measures(model, shared, poses, judge)
     for number, (images, labels) in enumerate(batches(data, batch_size)):
         with torch.no_grad():
             classes = shared(images).argmax(1)
         indices = number * batch_size + torch.arange(len(images))
-        regions = strokes(images) if "pointing_game" in metrics else None
-        for metric in metrics.values():
-            metric.update(images, labels, classes, indices, regions)
+        regions = strokes(images) if any(kind.needs_regions for kind in measures.values()) else None
+        for measure in measures.values():
+            measure.update(images, labels, classes, indices, regions)
         shared.forget()
         if watch is not None:
             watch("measuring", int(indices[-1]) + 1, len(data))
-    values = {key: plain(metric.compute()) for key, metric in metrics.items()}
+    values = {name: plain(measure.compute()) for name, measure in measures.items()}
     config = {
         "model": to_mapping(model.config),
         "data": data.title,
@@ -65,15 +62,24 @@ def evaluate(
     return Result(name, values, config, poses.seed, time.monotonic() - started)
 
 
-def _metrics(
+def _measures(
     model: SITE | BlackBox, shared: Remembering, poses: Poses, judge: BlackBox | None
-) -> dict[str, Any]:
-    """The measures that apply to this model; strokes are the region where pixels are the features."""
+) -> dict[str, Measure]:
+    """The measures that share passes and apply to this model; each says on its class what it needs."""
     pixels = isinstance(model, SITE) and model.pixels_are_features
-    names = [*OF_ANY_MODEL, *(OF_SITE if isinstance(model, SITE) else ())]
-    names += ["pointing_game"] if pixels and model.config.image_shape[0] == 1 else []
-    options: dict[str, Any] = {"poses": poses, "n_classes": model.config.n_classes}
-    metrics: dict[str, Any] = {name: METRICS[name](shared, shared, **options) for name in names}
-    if judge is not None and pixels:
-        metrics["prototype_recognition"] = METRICS["prototype_recognition"](shared, judge=judge, **options)
-    return metrics
+    regions = pixels and model.config.image_shape[0] == 1  # the strokes
+    given: dict[str, Any] = {"judge": judge} if judge is not None and pixels else {}
+    return {
+        name: kind(
+            shared,
+            shared,
+            poses=poses,
+            n_classes=model.config.n_classes,
+            **{option: given[option] for option in kind.needs_options},
+        )
+        for name, kind in METRICS.items()
+        if kind.shares_passes
+        and (kind.of_model or isinstance(model, SITE))
+        and (regions or not kind.needs_regions)
+        and given.keys() >= set(kind.needs_options)
+    }

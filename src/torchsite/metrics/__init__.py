@@ -18,7 +18,7 @@ from torchsite.metrics.grouping import Curve
 from torchsite.metrics.ignorant import IGNORANT
 from torchsite.metrics.insertion_deletion import Deletion, Insertion, PerturbationResult
 from torchsite.metrics.mask_k import MaskK, MaskKResult
-from torchsite.metrics.measure import Batch, Measure
+from torchsite.metrics.measure import Batch, Bootstrapped, Measure
 from torchsite.metrics.one_map_share import OneMapShare, OneMapShareResult
 from torchsite.metrics.patch_deletion import PatchDeletion, PatchDeletionResult
 from torchsite.metrics.pointing_game import PointingGame, PointingGameResult, box_regions, strokes
@@ -30,7 +30,6 @@ from torchsite.metrics.self_consistency import SelfConsistency, SelfConsistencyR
 
 METRICS: Mapping[str, type[Measure]] = {
     "accuracy": Accuracy,
-    "bam": BAM,
     "completeness": Completeness,
     "deletion": Deletion,
     "energy_pointing": EnergyPointing,
@@ -47,14 +46,19 @@ METRICS: Mapping[str, type[Measure]] = {
     "self_consistency": SelfConsistency,
 }
 
+# Measures that are fed with more than single pictures: a table of methods has no place for them.
+METRICS_OF_PAIRS: Mapping[str, type[Bootstrapped]] = {"bam": BAM}
+
 __all__ = [
     "BAM",
     "IGNORANT",
     "METRICS",
+    "METRICS_OF_PAIRS",
     "Accuracy",
     "AccuracyResult",
     "BAMResult",
     "Batch",
+    "Bootstrapped",
     "Completeness",
     "CompletenessResult",
     "Curve",

@@ -24,6 +24,7 @@ class Accuracy(Measure):
     """The share of pictures that the model puts into their class, untransformed and transformed."""
 
     of_model = True
+    shares_passes = True
     headline = ("untransformed", "transformed")
 
     def __init__(self, explain: Any, model: Any = None, **options: Any) -> None:

@@ -21,9 +21,9 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from torchsite.errors import NotApplicableError
-from torchsite.metrics.estimate import Estimate, estimates, ratio, resample_weights
+from torchsite.metrics.estimate import Estimate, estimates, ratio
 from torchsite.metrics.explainer import Explainer, as_explainer
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Bootstrapped, Statistics, Sums
 from torchsite.modes import evaluating
 from torchsite.randomness import Rng
 from torchsite.shapes import Heatmaps, Images, Labels, Masks, Scores
@@ -75,25 +75,32 @@ def insignificant_patch(
     return (images + delta.detach()).clamp(0, 1)
 
 
-class BAM(Measure):
-    """MCS, IDR and IIR of one kind of explanation on a model of objects and a model of scenes."""
+class BAM(Bootstrapped):
+    """MCS, IDR and IIR of one kind of explanation on a model of objects and a model of scenes.
 
-    needs = "pairs"
+    It is fed with pairs of pictures, unlike the measures of METRICS.
+    """
+
     headline = ("mcs", "idr", "iir")
 
     def __init__(self, explain_object: Any, explain_scene: Any, **options: Any) -> None:
-        super().__init__(explain_object, **options)
-        self._borrowed_scene = (as_explainer(explain_scene),)
-        for explainer in (self.explainer, self.scene_explainer):
+        super().__init__(**options)
+        self._borrowed = (as_explainer(explain_object), as_explainer(explain_scene))
+        for explainer in self._borrowed:
             explainer.require_model()
         self._add_sums(5, 2)
 
     @property
+    def object_explainer(self) -> Explainer:
+        """The explainer of the model that names objects."""
+        return self._borrowed[0]
+
+    @property
     def scene_explainer(self) -> Explainer:
         """The explainer of the model that names scenes."""
-        return self._borrowed_scene[0]
+        return self._borrowed[1]
 
-    def update(  # type: ignore[override]  # pairs of pictures instead of single ones
+    def update(
         self,
         images: Images,
         objects: Labels,
@@ -107,21 +114,15 @@ class BAM(Measure):
         and, for IIR, these scenes with an insignificant patch in the region."""
         indices = self._next_indices(len(images)) if indices is None else indices
         batch = Batch(images, objects, scenes, indices.cpu(), regions.to(images))
-        statistics = self._pairs(batch, regions, scene_images, perturbed_scenes).to(self.sums)
-        weights = resample_weights(batch.indices, self.n_resamples, self.poses.seed).to(self.sums)
-        self.sums += (weights @ statistics.flatten(1)).reshape(self.sums.shape)
-        self.n_seen += len(images)
+        self._add(self._pairs(batch, regions, scene_images, perturbed_scenes), batch.indices)
 
     def forward(self, *args: Any, **options: Any) -> Any:
         """Not offered: pairs are only accumulated."""
         raise NotApplicableError("BAM compares pairs: call update(…) for each batch, then compute()")
 
-    def _update(self, batch: Batch) -> Statistics:
-        raise NotApplicableError("BAM needs scenes with and without objects: call update with both")
-
     def _pairs(self, batch: Batch, masks: Masks, bare: Images, perturbed: Images | None) -> Statistics:
         """(batch, 5, 2): whether each pair counts and what it scores, for the five figures."""
-        by_object, object_right = _look(self.explainer, batch.images, batch.labels, masks)
+        by_object, object_right = _look(self.object_explainer, batch.images, batch.labels, masks)
         by_scene, scene_right = _look(self.scene_explainer, batch.images, batch.classes, masks)
         alone, alone_right = _look(self.scene_explainer, bare, batch.classes, masks)
         both, shown = object_right & scene_right, scene_right & alone_right

@@ -35,6 +35,7 @@ class Completeness(Measure):
     """The completeness error of the explained class, its worst case and its mean."""
 
     higher_is_better = False
+    shares_passes = True
     headline = ("worst",)
 
     worst: Tensor

@@ -48,7 +48,7 @@ def energy_inside(heatmaps: Heatmaps, regions: Masks) -> Scores:
 class EnergyPointing(Measure):
     """The share of the positive evidence within the object's region, beside the region's area."""
 
-    needs = "regions"
+    needs_regions = True
     headline = ("untransformed.share", "transformed.share", "transformed.area", "transformed.ratio")
 
     def __init__(

@@ -70,38 +70,82 @@ class Batch:
             )
 
 
-class Measure(Metric):
-    """The base of all measures: holds sums, hands batches to `_update` and sums to `_compute`."""
+class Bootstrapped(Metric):
+    """Sums over pictures, and over resamples of them, that become a result with intervals."""
 
     higher_is_better: bool | None = True
     is_differentiable = False
     full_state_update = False
 
-    of_model: ClassVar[bool] = False
-    needs: ClassVar[str | None] = None
     headline: ClassVar[tuple[str, ...]] = ()
 
     sums: Tensor
     n_seen: Tensor
 
     def __init__(
+        self, *, poses: Poses | None = None, n_resamples: int = N_RESAMPLES, **torchmetrics_options: Any
+    ) -> None:
+        super().__init__(**torchmetrics_options)
+        self.poses = Poses() if poses is None else poses
+        self.n_resamples = n_resamples
+        if n_resamples < 0:
+            raise ConfigError(f"expected counts, got n_resamples={n_resamples}")
+        self.add_state("n_seen", torch.tensor(0), dist_reduce_fx="sum")
+
+    def compute(self) -> Any:
+        """The result over everything seen, with intervals."""
+        return self._compute(self.sums)
+
+    @abc.abstractmethod
+    def _compute(self, sums: Sums) -> Any:
+        """The result, from sums over all images (row 0) and over resamples."""
+
+    def _add_sums(self, *shape: int) -> None:
+        """Declare how many statistics an image has."""
+        zeros = torch.zeros(1 + self.n_resamples, *shape, dtype=torch.float64)
+        self.add_state("sums", zeros, dist_reduce_fx="sum")
+
+    def _add(self, statistics: Statistics, indices: Int64[Tensor, " batch"]) -> None:
+        """Add the statistics of the pictures of these numbers."""
+        weights = resample_weights(indices, self.n_resamples, self.poses.seed).to(self.sums)
+        self.sums += (weights @ statistics.to(self.sums).flatten(1)).reshape(self.sums.shape)
+        self.n_seen += len(indices)
+
+    def _next_indices(self, n: int) -> Int64[Tensor, " batch"]:
+        if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
+            raise ShapeError(
+                "in a distributed run a process cannot count the pictures of the others: pass `indices`, "
+                "the numbers of the pictures in the data set"
+            )
+        return int(self.n_seen) + torch.arange(n)
+
+
+class Measure(Bootstrapped):
+    """The base of measures of explanations: hands batches to `_update` and sums to `_compute`.
+
+    What a table has to know of a measure stands on its class: whether it is `of_model` alone; whether it
+    needs the objects' regions, and which options it cannot do without; and whether it asks only for pictures
+    as they are and in their poses, passes that measures can share (`shares_passes`: `evaluate` has it then).
+    """
+
+    of_model: ClassVar[bool] = False
+    shares_passes: ClassVar[bool] = False
+    needs_regions: ClassVar[bool] = False
+    needs_options: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(
         self,
         explain: Any,
         model: nn.Module | None = None,
         *,
-        poses: Poses | None = None,
         n_classes: int = 0,
-        n_resamples: int = N_RESAMPLES,
-        **torchmetrics_options: Any,
+        **options: Any,
     ) -> None:
-        super().__init__(**torchmetrics_options)
+        super().__init__(**options)
         self._borrowed = (as_explainer(explain, model),)  # a tuple, lest the model become part of the state
-        self.poses = Poses() if poses is None else poses
         self.n_classes = n_classes
-        self.n_resamples = n_resamples
-        if n_resamples < 0 or n_classes < 0:
-            raise ConfigError(f"expected counts, got n_resamples={n_resamples} and n_classes={n_classes}")
-        self.add_state("n_seen", torch.tensor(0), dist_reduce_fx="sum")
+        if n_classes < 0:
+            raise ConfigError(f"expected counts, got n_classes={n_classes}")
 
     @property
     def explainer(self) -> Explainer:
@@ -122,10 +166,7 @@ class Measure(Metric):
         indices = self._next_indices(len(images)) if indices is None else indices
         classes = labels if classes is None else classes
         batch = Batch(images, labels, classes, indices.cpu(), regions, larger)
-        statistics = self._update(batch).to(self.sums)
-        weights = resample_weights(batch.indices, self.n_resamples, self.poses.seed).to(self.sums)
-        self.sums += (weights @ statistics.flatten(1)).reshape(self.sums.shape)
-        self.n_seen += len(images)
+        self._add(self._update(batch), batch.indices)
 
     def forward(self, images: Images, labels: Labels, *args: Any, **options: Any) -> Any:
         """Add a batch and return the result on this batch alone."""
@@ -133,22 +174,9 @@ class Measure(Metric):
             options["indices"] = self._next_indices(len(images))
         return super().forward(images, labels, *args, **options)
 
-    def compute(self) -> Any:
-        """The result over everything seen, with intervals."""
-        return self._compute(self.sums)
-
     @abc.abstractmethod
     def _update(self, batch: Batch) -> Statistics:
         """The statistics of each image of a batch: what is summed."""
-
-    @abc.abstractmethod
-    def _compute(self, sums: Sums) -> Any:
-        """The result, from sums over all images (row 0) and over resamples."""
-
-    def _add_sums(self, *shape: int) -> None:
-        """Declare how many statistics an image has."""
-        zeros = torch.zeros(1 + self.n_resamples, *shape, dtype=torch.float64)
-        self.add_state("sums", zeros, dist_reduce_fx="sum")
 
     def _transforms(self, batch: Batch) -> list[Transform]:
         """The poses of each image of the batch."""
@@ -158,11 +186,3 @@ class Measure(Metric):
         """Random numbers of a batch: they depend on the seed, its first picture and the purpose."""
         first = int(batch.indices[0]) if len(batch) else 0
         return make_rng(self.poses.seed, "batch", first, *stream)
-
-    def _next_indices(self, n: int) -> Int64[Tensor, " batch"]:
-        if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
-            raise ShapeError(
-                "in a distributed run a process cannot count the pictures of the others: pass `indices`, "
-                "the numbers of the pictures in the data set"
-            )
-        return int(self.n_seen) + torch.arange(n)

@@ -87,7 +87,8 @@ def centre_map(size: Size) -> Float[Tensor, "1 rows cols"]:
 class PointingGame(Measure):
     """Per-class mean hit rate for several tolerances, untransformed and transformed, with floors."""
 
-    needs = "regions"
+    needs_regions = True
+    shares_passes = True
     headline = ("untransformed.tau_0.score", "transformed.tau_0.score", "transformed.tau_0.anywhere")
 
     def __init__(

@@ -40,6 +40,7 @@ class PredictionEquivariance(Measure):
     """The share of predictions that stay the same under the transform."""
 
     of_model = True
+    shares_passes = True
     headline = ("share", "calibrated")
 
     def __init__(self, explain: Any, model: Any = None, *, n_bins: int = N_BINS, **options: Any) -> None:

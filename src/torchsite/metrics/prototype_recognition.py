@@ -34,7 +34,8 @@ class PrototypeRecognition(Measure):
     """The share of prototypes that an independent judge puts into their own class."""
 
     of_model = True
-    needs = "judge"
+    needs_options = ("judge",)
+    shares_passes = True
     headline = ("untransformed", "transformed")
 
     def __init__(self, explain: Any, model: Any = None, *, judge: nn.Module, **options: Any) -> None:

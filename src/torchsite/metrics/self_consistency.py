@@ -98,6 +98,7 @@ def consistency_scores(
 class SelfConsistency(Measure):
     """Raw, floor, calibrated and centred self-consistency, with curves and a table of classes."""
 
+    shares_passes = True
     headline = ("raw", "floor", "calibrated", "centred")
 
     def __init__(self, explain: Any, model: Any = None, *, n_bins: int = N_BINS, **options: Any) -> None:

@@ -21,8 +21,8 @@ PANELS_ACROSS = 4
 
 
 def columns(comparison: Comparison) -> list[tuple[str, str]]:
-    """The measure and the dotted name of each figure shown."""
-    return [(metric, figure) for metric in comparison.metrics for figure in METRICS[metric].headline]
+    """The measure and the dotted name of each score shown."""
+    return [(metric, score) for metric in comparison.metrics for score in METRICS[metric].headline]
 
 
 def to_rich(comparison: Comparison) -> Table:
@@ -35,8 +35,8 @@ def to_rich(comparison: Comparison) -> Table:
         table.add_column(_row_name(method), justify="right", overflow="fold")
     for metric in comparison.metrics:
         table.add_section()
-        for figure in METRICS[metric].headline:
-            table.add_row(*_row(comparison, metric, figure, intervals=False))
+        for score in METRICS[metric].headline:
+            table.add_row(*_row(comparison, metric, score, intervals=False))
     table.add_section()
     table.add_row(*_costs(comparison))
     return table
@@ -53,13 +53,13 @@ def to_markdown(comparison: Comparison) -> str:
 
 
 def to_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
-    """A header and one row per method: every figure, then the cost."""
+    """A header and one row per method: every score, then the cost."""
     shown = columns(comparison)
-    header = ["method", *(f"{words(metric)}: {words(figure)}" for metric, figure in shown), "ms a picture"]
+    header = ["method", *(f"{words(metric)}: {words(score)}" for metric, score in shown), "ms a picture"]
     rows = [
         [
             _row_name(method),
-            *(_shown(comparison.cell(method, metric), figure, intervals=False) for metric, figure in shown),
+            *(_shown(comparison.cell(method, metric), score, intervals=False) for metric, score in shown),
             "" if (cost := comparison.cost(method)) is None else f"{cost:.2f}",
         ]
         for method in comparison.methods
@@ -68,21 +68,21 @@ def to_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
 
 
 def to_csv(comparison: Comparison) -> str:
-    """One line per method and figure: value, interval, cost, reason."""
+    """One line per method and score: value, interval, cost, reason."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["method", "metric", "figure", "value", "low", "high", "ms_per_image", "reason"])
     for cell in comparison.cells:
-        for figure in METRICS[cell.metric].headline:
-            value, low, high = bounds(cell.figure(figure))
+        for score in METRICS[cell.metric].headline:
+            value, low, high = bounds(cell.score(score))
             cost = comparison.cost(cell.method)
-            row = [cell.method, cell.metric, figure, value, low, high, cost, cell.reason]
+            row = [cell.method, cell.metric, score, value, low, high, cost, cell.reason]
             writer.writerow(["" if item is None else item for item in row])
     return text.getvalue()
 
 
 def draw(comparison: Comparison) -> Figure:
-    """One panel per measure: a point with its interval for every method and figure.
+    """One panel per measure: a point with its interval for every method and score.
 
     Measures of the model alone are one number each and stay in the tables, unless there is nothing else.
     """
@@ -135,10 +135,10 @@ def notes(comparison: Comparison) -> list[str]:
     return [f"{', '.join(cells)}: {reason}" for reason, cells in grouped.items()]
 
 
-def _row(comparison: Comparison, metric: str, figure: str, intervals: bool) -> list[str]:
+def _row(comparison: Comparison, metric: str, score: str, intervals: bool) -> list[str]:
     cells = [comparison.cell(method, metric) for method in comparison.methods]
-    shown = [_shown(cell, figure, intervals) for cell in cells]
-    return [f"{words(metric)}: {words(figure)}", *shown]
+    shown = [_shown(cell, score, intervals) for cell in cells]
+    return [f"{words(metric)}: {words(score)}", *shown]
 
 
 def _costs(comparison: Comparison) -> list[str]:
@@ -146,28 +146,28 @@ def _costs(comparison: Comparison) -> list[str]:
     return ["cost: ms per image", *("" if cost is None else f"{cost:.2f}" for cost in costs)]
 
 
-def _shown(cell: Cell | None, figure: str, intervals: bool) -> str:
+def _shown(cell: Cell | None, score: str, intervals: bool) -> str:
     if cell is None:
         return ""
     if cell.reason is not None:
         return "n/a"
-    return estimate(cell.figure(figure), 3, interval=intervals)
+    return estimate(cell.score(score), 3, interval=intervals)
 
 
 def _drawable(cell: Cell | None) -> bool:
     if cell is None:
         return False
-    figures = (cell.figure(figure) for figure in METRICS[cell.metric].headline)
-    return any(bounds(figure)[0] is not None for figure in figures)
+    scores = (cell.score(score) for score in METRICS[cell.metric].headline)
+    return any(bounds(score)[0] is not None for score in scores)
 
 
 def _panel(axis: Any, comparison: Comparison, rows: list[str], metric: str) -> None:
-    figures = METRICS[metric].headline
-    for k, name in enumerate(figures):
-        shift = 0.15 * (k - (len(figures) - 1) / 2)
+    scores = METRICS[metric].headline
+    for k, name in enumerate(scores):
+        shift = 0.15 * (k - (len(scores) - 1) / 2)
         for row, method in enumerate(rows):
             cell = comparison.cell(method, metric)
-            value, low, high = bounds(cell.figure(name) if cell is not None else None)
+            value, low, high = bounds(cell.score(name) if cell is not None else None)
             if value is None:
                 continue
             bars = None if low is None or high is None else [[max(value - low, 0)], [max(high - value, 0)]]

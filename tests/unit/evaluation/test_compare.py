@@ -61,7 +61,7 @@ def test_one_cell_per_method_and_measure_with_costs():
     assert len(found.cells) == 1 + 3 * 2
     assert all(found.cost(method) > 0 for method in found.methods[1:])
     assert found.cost(MODEL) is None
-    assert found.cell("self_explanation", "pointing_game").figure("transformed.tau_0.score")["value"] <= 1
+    assert found.cell("self_explanation", "pointing_game").score("transformed.tau_0.score")["value"] <= 1
     assert told[-1][1:] == (7 * 12, 7 * 12)
 
 

@@ -254,7 +254,9 @@ def test_counts_must_be_counts():
         Accuracy(gradient, convnet(), n_resamples=-1)
 
 
-@pytest.mark.parametrize("name", [name for name, kind in METRICS.items() if kind.needs is None])
+@pytest.mark.parametrize(
+    "name", [name for name, kind in METRICS.items() if not kind.needs_regions and not kind.needs_options]
+)
 def test_colour_pictures_that_are_not_square(name):
     rng = make_rng(0)
     images = torch.rand(5, 3, 14, 10, generator=rng)

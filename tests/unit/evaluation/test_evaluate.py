@@ -6,8 +6,9 @@ import torch
 from torchsite.data import load_dataset
 from torchsite.evaluation.evaluate import evaluate
 from torchsite.evaluation.remembering import remembering
-from torchsite.metrics import METRICS, Poses, plain
+from torchsite.metrics import METRICS, Measure, Poses, plain
 from torchsite.model import SITE, BlackBox
+from torchsite.report.format import headline
 
 TINY = {"widths": [4, 4], "code": 8}
 
@@ -71,3 +72,29 @@ def test_other_pictures_are_another_pass_and_forgotten_ones_too(models, digits, 
     shared.forget()
     shared(images)
     assert len(passes) == 3
+
+
+class Brightness(Measure):
+    """The mean of the pictures: a measure that nobody listed but METRICS."""
+
+    of_model = shares_passes = True
+    headline = ("value",)
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self._add_sums(2)
+
+    def _update(self, batch):
+        mean = batch.images.double().flatten(1).mean(1)
+        return torch.stack([mean, torch.ones_like(mean)], dim=1)
+
+    def _compute(self, sums):
+        return {"value": float(sums[0, 0] / sums[0, 1])}
+
+
+def test_a_new_measure_is_evaluated_and_shown_by_what_stands_on_its_class(models, digits, monkeypatch):
+    monkeypatch.setitem(METRICS, "brightness", Brightness)
+    result = evaluate(models[1], digits, poses=Poses(n=1), batch_size=40)
+    mean = float(digits.images.double().mean() / 255)
+    assert result.values["brightness"]["value"] == pytest.approx(mean)
+    assert headline(result)["brightness, value"] == f"{mean:.2g}"
