@@ -21,7 +21,8 @@ def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
     """Build the dataclass `kind` from plain data; unknown fields and wrong types are errors."""
     if not isinstance(values, Mapping):
         raise ConfigError(f"{kind.__name__}: expected a mapping of fields, got {type(values).__name__}")
-    hints = typing.get_type_hints(kind)
+    types_by_name = typing.get_type_hints(kind)
+    hints = {field.name: types_by_name[field.name] for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for name in values:
         if name not in hints:
             raise ConfigError(f"{kind.__name__} has no field {name!r}: {did_you_mean(str(name), hints)}")

@@ -11,7 +11,7 @@ from torchsite.errors import ConfigError
 from torchsite.metrics import self_consistency
 from torchsite.model import SITE, BlackBox
 from torchsite.model.blocks import n_parameters
-from torchsite.model.c4_conv import TURNS, Layers, TurningBatchNorm2d, TurningConv2d
+from torchsite.model.c4_conv import TURNS, C4BatchNorm2d, C4Conv2d, Layers
 from torchsite.randomness import Rng, make_rng
 from torchsite.transforms import AffineTransform, Transform, TransformFamily
 
@@ -53,17 +53,17 @@ def disturbed(model: nn.Module) -> nn.Module:
 
 
 @pytest.mark.parametrize("turn", range(1, TURNS))
-@pytest.mark.parametrize(("lift", "settle"), [(True, False), (False, False), (False, True)])
-def test_a_convolution_turns_with_its_input(lift: bool, settle: bool, turn: int) -> None:
-    conv = TurningConv2d(8, 12, oriented_input=not lift, oriented_output=not settle, bias=True).double()
+@pytest.mark.parametrize(("lift", "project"), [(True, False), (False, False), (False, True)])
+def test_a_convolution_turns_with_its_input(lift: bool, project: bool, turn: int) -> None:
+    conv = C4Conv2d(8, 12, oriented_input=not lift, oriented_output=not project, bias=True).double()
     nn.init.normal_(conv.bias)
     maps = torch.randn(2, 8, 6, 6, dtype=torch.float64, generator=make_rng(0))
-    expected = turned(conv(maps), turn, oriented=not settle)
+    expected = turned(conv(maps), turn, oriented=not project)
     torch.testing.assert_close(conv(turned(maps, turn, oriented=not lift)), expected)
 
 
 def test_the_group_convolution_is_the_sum_it_is_defined_by() -> None:
-    conv = TurningConv2d(8, 4).double()
+    conv = C4Conv2d(8, 4).double()
     maps = torch.randn(1, 8, 5, 5, dtype=torch.float64, generator=make_rng(1))
     weight = conv.weight.unflatten(1, (TURNS, 2))
     by_orientation = maps.unflatten(1, (TURNS, 2))
@@ -79,7 +79,7 @@ def test_the_group_convolution_is_the_sum_it_is_defined_by() -> None:
 
 @pytest.mark.parametrize("training", [True, False])
 def test_batch_norm_has_one_mean_for_all_orientations(training: bool) -> None:
-    norm = disturbed(TurningBatchNorm2d(8)).double().train(training)
+    norm = disturbed(C4BatchNorm2d(8)).double().train(training)
     maps = torch.randn(3, 8, 4, 6, dtype=torch.float64, generator=make_rng(2)) + torch.arange(8).view(
         -1, 1, 1
     )
@@ -134,7 +134,7 @@ def test_shared_kernels_have_a_quarter_of_the_parameters() -> None:
     assert n_parameters(plain) == TURNS * n_parameters(shared)
 
 
-@pytest.mark.parametrize("build", [lambda: TurningConv2d(6, 8), lambda: TurningBatchNorm2d(6)])
+@pytest.mark.parametrize("build", [lambda: C4Conv2d(6, 8), lambda: C4BatchNorm2d(6)])
 def test_a_width_that_is_no_multiple_of_four_is_an_error(build: Callable[[], nn.Module]) -> None:
     with pytest.raises(ConfigError, match="multiple of 4"):
         build()

@@ -26,7 +26,7 @@ from torchsite.shapes import Maps
 TURNS = 4
 
 
-class TurningConv2d(nn.Module):
+class C4Conv2d(nn.Module):
     """A convolution whose kernels are shared over quarter turns; its odd kernel keeps the size of the map."""
 
     def __init__(
@@ -75,7 +75,7 @@ class TurningConv2d(nn.Module):
         return torch.rot90(weight, turn, (-2, -1))
 
 
-class TurningBatchNorm2d(nn.BatchNorm2d):
+class C4BatchNorm2d(nn.BatchNorm2d):
     """Batch norm with one mean and variance for the four orientations of a channel."""
 
     def __init__(self, channels: int) -> None:
@@ -96,21 +96,21 @@ class Layers:
     quarter_turns: bool = False
 
     def conv(
-        self, inputs: int, outputs: int, kernel: int = 3, *, lift: bool = False, settle: bool = False
+        self, inputs: int, outputs: int, kernel: int = 3, *, lift: bool = False, project: bool = False
     ) -> nn.Module:
-        """A convolution with bias; `lift` takes a plain map, `settle` gives one."""
+        """A convolution with bias; `lift` takes a plain map, `project` gives one."""
         if not self.quarter_turns:
             return nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2)
-        return TurningConv2d(
-            inputs, outputs, kernel, oriented_input=not lift, oriented_output=not settle, bias=True
+        return C4Conv2d(
+            inputs, outputs, kernel, oriented_input=not lift, oriented_output=not project, bias=True
         )
 
     def block(self, inputs: int, outputs: int, *, lift: bool = False, pool: bool = False) -> nn.Sequential:
         """Convolution, max pooling by 2 if asked for, batch norm, ReLU."""
         layers = list(conv_block(inputs, outputs))
         if self.quarter_turns:
-            layers[0] = TurningConv2d(inputs, outputs, oriented_input=not lift)
-            layers[1] = TurningBatchNorm2d(outputs)
+            layers[0] = C4Conv2d(inputs, outputs, oriented_input=not lift)
+            layers[1] = C4BatchNorm2d(outputs)
         if pool:
             layers.insert(1, nn.MaxPool2d(2, ceil_mode=True))
         return nn.Sequential(*layers)

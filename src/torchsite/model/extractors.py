@@ -79,7 +79,7 @@ class LateralSum(nn.Module):
         layers = layers or Layers()
         self.laterals = nn.ModuleList(layers.conv(width, common, 1) for width in widths)
         self.smooth = layers.block(common, common)
-        self.head = layers.conv(common, depth, 1, settle=True)
+        self.head = layers.conv(common, depth, 1, project=True)
 
     def forward(self, maps: Sequence[Features]) -> Features:
         """`maps` run from high to low resolution; each sum is upsampled to its next neighbour."""

@@ -142,7 +142,7 @@ class SpatialGenerator(nn.Module):
         self.blocks = nn.ModuleList(
             layers.block(drawn, after) for drawn, after in zip(trunk, [*trunk[1:], trunk[-1]], strict=True)
         )
-        self.heads = layers.conv(trunk[-1], n_classes * depth, settle=True)
+        self.heads = layers.conv(trunk[-1], n_classes * depth, project=True)
 
     def forward(self, features: Features) -> Prototypes:
         """Raw prototypes of all classes."""

@@ -1,13 +1,11 @@
 """The parts of a model: what is accepted, what is refused and with which words, and what they cost."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from torch import nn
 
 from torchsite.errors import ConfigError, ShapeError
-from torchsite.model import EXTRACTORS, SITE, BlackBox, SiteConfig
+from torchsite.model import EXTRACTORS, SITE, BlackBox
 from torchsite.model.blocks import n_parameters
 from torchsite.modes import evaluating
 
@@ -135,94 +133,6 @@ def test_a_generator_of_ones_own():
     assert model.config.generator == "custom"
 
 
-# Configurations
-
-
-@pytest.mark.parametrize(
-    ("build", "words"),
-    [
-        (lambda: SITE("pyramids"), "no feature extractor 'pyramids': did you mean 'pyramid'"),
-        (lambda: SITE("identity", "trunc"), "no generator 'trunc': did you mean 'trunk'"),
-        (lambda: SITE("pyramid", extractor_options={"width": 3}), "no option 'width': did you mean 'widths'"),
-        (lambda: SITE("identity", generator_options={"codes": 3}), "no option 'codes': did you mean 'code'"),
-        (lambda: SITE("identity", "trunk", 10, activation="relu"), "activation: expected one of sigmoid"),
-        (lambda: SITE("identity", "trunk", 1), "classes: expected at least two"),
-        (lambda: SITE("identity", "trunk", 2, classes=["a"]), "classes: expected 2 different names"),
-        (lambda: SITE("identity", "trunk", 2, classes=["a", "a"]), "classes: expected 2 different names"),
-        (lambda: SITE("identity", product_scale=0.0), "product_scale: expected a positive number"),
-        (lambda: SITE("identity", image_shape=(3, 0, 4)), "image_shape: expected"),
-        (lambda: SITE("identity", image_shape=(3, 4)), "image_shape: expected"),
-        (lambda: SITE("pyramid", mean=(0.5,)), "mean and std: expected 3 values each"),
-        (lambda: SITE("pyramid", std=(0.0, 1.0, 1.0)), "std positive"),
-        (lambda: SITE("identity", extractor_options={"depth": 4}), "as many features as channels"),
-        (lambda: SITE("pyramid", extractor_options={"widths": "many"}), "cannot be built"),
-        (lambda: SITE("pyramid", extractor_options={"widths": (4,)}), "feature extractor"),
-    ],
-)
-def test_what_cannot_be_built_is_refused(build, words):
-    with pytest.raises(ConfigError, match=words):
-        build()
-
-
-def test_one_kind_does_not_take_the_configuration_of_the_other():
-    black_box = BlackBox("identity", 3, image_shape=(1, 12, 12))
-    with pytest.raises(ConfigError, match="expected a configuration of a SITE model"):
-        SITE.from_config(black_box.config)
-    with pytest.raises(ConfigError, match="expected a configuration of a black box"):
-        BlackBox.from_config(tiny().config)
-
-
-def test_configs_compare_equal_whether_options_are_lists_or_tuples():
-    common = {"image_shape": (1, 4, 4), "classes": NAMES}
-    assert SiteConfig(**common, generator_options={"widths": [1, 2]}) == SiteConfig(
-        **common, generator_options={"widths": (1, 2)}
-    )
-
-
-# Choosing classes
-
-
-def test_one_class_by_number_by_name_or_one_for_each_picture():
-    found = tiny(classes=NAMES).explain(pictures(4))
-    every = found.heatmaps()
-    assert torch.equal(found.heatmaps(classes=1), every[:, 1])
-    assert torch.equal(found.heatmaps(classes="dog"), every[:, 1])
-    each = torch.tensor([2, 0, 1, 1])
-    assert torch.equal(found.heatmaps(classes=each), every[torch.arange(4), each])
-    assert torch.equal(found.heatmaps(classes=each.int()), found.heatmaps(classes=each))
-    assert torch.equal(found.why("cat", each), every[:, 0] - every[torch.arange(4), each])
-
-
-@pytest.mark.parametrize(
-    ("choice", "words"),
-    [
-        ("dgo", "no class 'dgo': did you mean 'dog'"),
-        (3, "expected numbers from 0 to 2"),
-        (-1, "expected numbers from 0 to 2"),
-        (1.0, "expected one class or 4 integers"),
-        (True, "expected one class or 4 integers"),
-        (torch.tensor([0, 1]), "expected one class or 4 integers"),
-    ],
-)
-def test_classes_that_do_not_exist_are_refused(choice, words):
-    with pytest.raises(ShapeError, match=words):
-        tiny(classes=NAMES).explain(pictures(4)).heatmaps(classes=choice)
-
-
-def test_sizes_of_nothing_are_refused():
-    with pytest.raises(ShapeError, match="size: expected positive"):
-        tiny().explain(pictures()).heatmaps(size=(0, 4))
-
-
-def test_predictions_are_sorted_by_logits():
-    found = tiny(n_classes=5).explain(pictures(6))
-    order = found.logits.argsort(1, descending=True)
-    assert torch.equal(found.predicted, order[:, 0])
-    assert torch.equal(found.runner_up(), order[:, 1])
-    torch.testing.assert_close(found.probabilities.sum(1), torch.ones(6))
-    assert len(found) == 6
-
-
 # Budgets
 
 
@@ -269,30 +179,3 @@ def test_the_forward_pass_can_be_exported(generator):
     exported = torch.export.export(model, (images,), dynamic_shapes=({0: batch},)).module()
     more = pictures(5, (3, 16, 16))
     torch.testing.assert_close(exported(more), model(more), rtol=1e-4, atol=1e-4)
-
-
-# Evidence relative to all classes
-
-
-def test_with_zero_sum_the_evidence_sums_to_zero_and_probabilities_stay():
-    usual = tiny("pyramid", shape=(3, 16, 16), extractor_options={"depth": 2, "widths": (4, 4, 4)})
-    relative = SITE.from_config(replace(usual.config, zero_sum=True))
-    relative.load_state_dict(usual.state_dict())
-    images = pictures(4, (3, 16, 16))
-    before, after = usual.explain(images), relative.explain(images)
-    assert before.evidence.sum(1).abs().max() > 1e-4
-    torch.testing.assert_close(after.evidence.sum(1), torch.zeros_like(after.evidence[:, 0]))
-    torch.testing.assert_close(after.probabilities, before.probabilities)
-    torch.testing.assert_close(after.contributions.sum(2), after.evidence)
-    torch.testing.assert_close(after.why("0", "1"), before.why("0", "1"))
-
-
-@pytest.mark.parametrize("zero_sum", [False, True])
-def test_a_model_shows_either_kind_of_maps_when_asked(zero_sum):
-    model = tiny(zero_sum=zero_sum)
-    usual, plain, relative = (model.explain(pictures(), relative=kind) for kind in (None, False, True))
-    assert torch.equal(usual.evidence, (relative if zero_sum else plain).evidence)
-    mean = plain.evidence.mean(1, keepdim=True)
-    torch.testing.assert_close(relative.evidence, plain.evidence - mean)
-    assert plain.evidence.sum(1).abs().max() > 1e-4
-    assert model.config.zero_sum is zero_sum
