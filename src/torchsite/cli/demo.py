@@ -27,7 +27,7 @@ def demo(
     from torchsite.data import load_dataset
     from torchsite.evaluation.examine import examine
     from torchsite.evaluation.training_log import find_log
-    from torchsite.paper.runs import trained
+    from torchsite.paper.models import train_or_load
     from torchsite.report import write_model_report
     from torchsite.report.format import headline
 
@@ -36,7 +36,7 @@ def demo(
     console.print(f"training on {train!r} …")
     changes = {} if epochs is None else {"epochs": epochs}
     folder = out / "run" / "model"
-    model = trained(RECIPE, out / "run", changes, data=(train, test), progress=console.is_terminal)
+    model = train_or_load(RECIPE, out / "run", changes, data=(train, test), progress=console.is_terminal)
     console.print("measuring …")
     with watching("measuring") as watch:
         result = examine(

@@ -8,7 +8,7 @@ import typer
 
 from torchsite.cli.loaders import open_black_box, open_data, open_model, training_data
 from torchsite.cli.terminal import AsJson, ModelName, say_figures, say_json, terminal, watching
-from torchsite.errors import ConfigError, did_you_mean
+from torchsite.errors import ConfigError
 
 
 def evaluate(
@@ -104,43 +104,67 @@ def reproduce(
         "runs"
     ),
     quick: Annotated[bool, typer.Option(help="A slice, in under a minute.")] = False,
+    publish: Annotated[
+        bool,
+        typer.Option("--publish", help="In a checkout: also write results/ and draw docs/ again from it."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run one experiment of the paper; interrupted ones continue.
+
+    The result and its figures are written to runs/NAME. With --publish, the result is also copied to results/
+    of the checkout that you stand in, and the figures and pages of docs/ are drawn again.
 
     Examples:
 
     torchsite reproduce
 
     torchsite reproduce mnist --out runs
-    """
-    from rich.table import Table
 
-    from torchsite.paper.drawing import save_paper_figures
-    from torchsite.paper.experiment import EXPERIMENTS
-    from torchsite.report.format import headline
+    torchsite reproduce mnist_pointing --publish
+    """
+    from torchsite.paper.experiment import find_experiment
 
     if not name:
-        shows = {key: experiment.shows for key, experiment in EXPERIMENTS.items()}
-        if as_json:
-            say_json(shows)
-            return
-        table = Table("experiment", "shows")
-        for row in shows.items():
-            table.add_row(*row)
-        terminal().print(table)
+        _list_experiments(as_json)
         return
-    if name not in EXPERIMENTS:
-        raise ConfigError(f"no experiment {name!r}: {did_you_mean(name, EXPERIMENTS)}")
+    experiment = find_experiment(name)
+    if publish and quick:
+        raise ConfigError("--publish is for whole runs: leave --quick away")
+
+    from torchsite.paper.publish import draw_figures, find_checkout
+    from torchsite.paper.publish import publish as publish_result
+    from torchsite.report.format import headline
+
+    checkout = find_checkout(Path.cwd()) if publish else None
     place = out / (f"{name}-quick" if quick else name)
-    result = EXPERIMENTS[name].run(place, quick=quick, progress=terminal(stderr=True).is_terminal)
+    result = experiment.run(place, quick=quick, progress=terminal(stderr=True).is_terminal)
+    drawn = draw_figures(experiment, place)
+    published = [] if checkout is None else publish_result(experiment, place, checkout)
     if as_json:
         say_json(asdict(result))
         return
     say_figures(headline(result))
-    for path in save_paper_figures(result, place):
+    for path in drawn:
         terminal().print(f"figure: {path}")
     terminal().print(f"the result file is in {place}")
+    for path in published:
+        terminal().print(f"published: {path}")
+
+
+def _list_experiments(as_json: bool) -> None:
+    from rich.table import Table
+
+    from torchsite.paper.experiment import EXPERIMENTS
+
+    shows = {name: experiment.shows for name, experiment in EXPERIMENTS.items()}
+    if as_json:
+        say_json(shows)
+        return
+    table = Table("experiment", "shows")
+    for row in shows.items():
+        table.add_row(*row)
+    terminal().print(table)
 
 
 def names(text: str) -> list[str]:

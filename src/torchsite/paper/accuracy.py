@@ -11,11 +11,23 @@ Cost:     MNIST: about 20 minutes for SITE and 10 for the black box on two cores
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+from matplotlib.figure import Figure
 
 from torchsite.evaluation.evaluate import evaluate
-from torchsite.paper.models import train_pair
+from torchsite.paper.cache import save_result
+from torchsite.paper.experiment import Arrays
+from torchsite.paper.models import train_pair, training_seconds
+from torchsite.paper.section import Pictures, source
+from torchsite.report.format import HEADLINES, markdown_table, score
 from torchsite.results import Result
+
+TITLES = {
+    "mnist": "MNIST",
+    "fashion_mnist": "Fashion-MNIST",
+    "cifar10": "CIFAR-10",
+    "cifar10_cnn": "CIFAR-10 with the small CNN",
+}
 
 # Accuracy on untransformed and transformed pictures, and raw self-consistency.
 PAPER: Mapping[str, Mapping[str, float]] = {
@@ -30,6 +42,13 @@ PAPER: Mapping[str, Mapping[str, float]] = {
     "cifar10_cnn": {"site": 0.840, "black_box": 0.828},
 }
 
+# What a table of models shows beyond the headlines of one result.
+MEASURES: Mapping[str, tuple[str, ...]] = {
+    **HEADLINES,
+    "pointing game, untransformed, τ = 0": ("pointing_game", "untransformed", "tau_0", "score"),
+    "prototypes recognised, transformed": ("prototype_recognition", "transformed"),
+}
+
 
 def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Train both (or take them from `folder`), measure both on the test set, write the result."""
@@ -40,11 +59,47 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
         "site": evaluate(pair.site, pair.test, judge=pair.black_box, limit=limit),
         "black_box": evaluate(pair.black_box, pair.test, limit=limit),
     }
-    values: dict[str, Any] = {kind: result.values for kind, result in found.items()}
-    values["training"] = {kind: Result.load(folder / kind / "result.json").seconds for kind in found}
-    values["paper"] = dict(PAPER.get(name, {}))
+    values = {
+        **{kind: result.values for kind, result in found.items()},
+        "training": {kind: training_seconds(folder / kind) for kind in found},
+        "paper": dict(PAPER.get(name, {})),
+    }
     config = {kind: result.config for kind, result in found.items()} | {"recipe": name, "quick": quick}
     seed = found["site"].seed
     result = Result(f"accuracy_{name}", values, config, seed, time.monotonic() - started)
-    result.save(folder / f"accuracy_{name}.json")
-    return result
+    return save_result(result, folder)
+
+
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """None: this result is a table."""
+    return {}
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """SITE, the black box and the paper's numbers side by side."""
+    site, black_box = result.values["site"], result.values["black_box"]
+    paper: Mapping[str, float] = result.values["paper"]
+    rows = [
+        [name, score(site, *path), score(black_box, *path), paper_text(paper, name)]
+        for name, path in MEASURES.items()
+    ]
+    seconds: Mapping[str, float] = result.values["training"]
+    minutes = (f"{seconds[kind] / 60:.1f}" for kind in ("site", "black_box"))
+    rows.append(["training, minutes", *minutes, "–"])
+    recipe = result.config["recipe"]
+    return (
+        f"## {TITLES.get(recipe, recipe)}: SITE and the black box of the same budget\n\n"
+        f"{source(result, recipe)}\n\n"
+        + markdown_table(["", "SITE", "black box", "paper: SITE (black box)"], rows)
+    )
+
+
+def paper_text(paper: Mapping[str, float], measure: str) -> str:
+    """The paper's SITE (black box) for one measure, or a dash."""
+    if measure == "accuracy, untransformed" and "site" in paper:
+        return f"{paper['site']:.3f} ({paper['black_box']:.3f})"
+    if measure == "accuracy, transformed" and "site_transformed" in paper:
+        return f"{paper['site_transformed']:.2f} ({paper['black_box_transformed']:.2f})"
+    if measure == "self-consistency, raw" and "site_self_consistency" in paper:
+        return f"{paper['site_self_consistency']:.4f}"
+    return "–"

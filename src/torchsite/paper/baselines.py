@@ -15,10 +15,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import torch
 import torch.nn.functional as F
+from matplotlib.figure import Figure
 from torch import nn
 
 from torchsite.baselines import BASELINES, Baseline
@@ -26,14 +27,17 @@ from torchsite.configs import to_mapping
 from torchsite.data import Dataset, batches, load_dataset
 from torchsite.metrics import METRICS, Poses, plain
 from torchsite.paper import accuracy
-from torchsite.paper.cache import step
+from torchsite.paper.cache import save_result, step
+from torchsite.paper.experiment import Arrays
+from torchsite.paper.models import KINDS
+from torchsite.paper.section import TITLES, Pictures, Score, source
 from torchsite.randomness import make_rng
+from torchsite.report.format import markdown_table, method_name, number, score
 from torchsite.results import Result
 from torchsite.shapes import Images, Logits
 from torchsite.transforms import TransformFamily
 
 DATA = ("mnist", "cifar10")
-KINDS = ("site", "black_box")
 TRAINED_ON = ("untransformed", "transformed")
 N_TRANSFORMS = 2  # as in `evaluate`, so that all models meet the same poses
 BATCH = 1000
@@ -65,6 +69,32 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+class Accuracy(TypedDict):
+    """On test pictures as they are, and moved."""
+
+    untransformed: Score
+    transformed: Score
+
+
+class Row(TypedDict):
+    """One baseline, trained on pictures as they are or moved."""
+
+    data: str
+    trained_on: str
+    baseline: str
+    quick: bool
+    accuracy: Accuracy
+    cpu_seconds: float
+
+
+class Values(TypedDict):
+    """What the result file holds; `beside` has the accuracies of SITE and the black box by data set."""
+
+    table: list[Row]
+    beside: dict[str, dict[str, Accuracy]]
+    paper: dict[str, dict[str, float]]
+
+
 def run(
     folder: Path,
     *,
@@ -76,16 +106,38 @@ def run(
     """Train and measure every baseline; finished steps are taken from `folder`."""
     started = time.monotonic()
     names = list(BASELINES) if baselines is None else list(baselines)
-    table = []
+    table: list[Row] = []
     for name in ("mnist_sample",) if quick else data:
         for trained_on in TRAINED_ON:
-            table += [_line(name, trained_on, baseline, folder, quick) for baseline in names]
+            table += [_row(name, trained_on, baseline, folder, quick) for baseline in names]
     beside = {name: _accuracies(folder, name, quick) for name in data}
-    values = {"table": table, "beside": beside, "paper": {name: _paper(name) for name in data}}
+    values: Values = {"table": table, "beside": beside, "paper": {name: _paper(name) for name in data}}
     config = {"family": to_mapping(TransformFamily()), "n_transforms": N_TRANSFORMS, "quick": quick}
-    result = Result("baselines", values, config, 0, time.monotonic() - started)
-    result.save(folder / "baselines.json")
-    return result
+    return save_result(Result("baselines", values, config, 0, time.monotonic() - started), folder)
+
+
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """None: this result is a table."""
+    return {}
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """A table for each data set: the classical models, then SITE and the black box."""
+    parts = [
+        f"## Classical models beside SITE (Table 2)\n\n{source(result)}\n\n"
+        "Each model is trained on pictures as they are, and again on the same pictures in one random pose "
+        "each (SITE and the black box: in a new pose every epoch); the paper's numbers are for test pictures "
+        "as they are.\n"
+    ]
+    table: list[Row] = result.values["table"]
+    for name in dict.fromkeys(row["data"] for row in table):
+        rows = [row for row in table if row["data"] == name]
+        paper: Mapping[str, float] = result.values["paper"].get(name, {})
+        cells = [_cells(b, rows, paper) for b in dict.fromkeys(row["baseline"] for row in rows)]
+        cells += _cells_beside(result.values["beside"].get(name, {}), paper)
+        header = [TITLES.get(name, name), "as they are → as they are", "→ moved", "moved → as they are"]
+        parts.append(markdown_table([*header, "→ moved", "paper", "CPU minutes"], cells))
+    return "\n".join(parts)
 
 
 class AsModel(nn.Module):
@@ -111,22 +163,22 @@ def in_one_pose(data: Dataset, seed: int = 0) -> Dataset:
     return replace(data, images=torch.cat(moved))
 
 
-def accuracy_of(baseline: Baseline, test: Dataset) -> dict[str, Any]:
+def accuracy_of(baseline: Baseline, test: Dataset) -> Accuracy:
     """Its accuracy on the test pictures as they are and in the poses that SITE is measured in."""
     model = AsModel(baseline, len(test.classes))
     metric = METRICS["accuracy"](model, model, poses=Poses(n=N_TRANSFORMS))
     for images, labels in batches(test, BATCH):
         metric.update(images, labels)
-    values: dict[str, Any] = plain(metric.compute())
-    return values
+    found: Accuracy = plain(metric.compute())
+    return found
 
 
-def _line(data: str, trained_on: str, baseline: str, folder: Path, quick: bool) -> dict[str, Any]:
+def _row(data: str, trained_on: str, baseline: str, folder: Path, quick: bool) -> Row:
     """One baseline, trained on one kind of pictures, as a step."""
     options = dict(QUICK.get(baseline, {})) if quick else {}
     settings = {"data": data, "trained_on": trained_on, "baseline": baseline, "quick": quick}
 
-    def find() -> dict[str, Any]:
+    def find() -> dict[str, object]:
         train, test = load_dataset(data, "train"), load_dataset(data, "test")
         train, test = (train[:500], test[:200]) if quick else (train, test)
         started = time.process_time()
@@ -135,7 +187,7 @@ def _line(data: str, trained_on: str, baseline: str, folder: Path, quick: bool) 
         return {"accuracy": accuracy_of(model, test), "cpu_seconds": time.process_time() - started}
 
     found = step(folder / "steps" / f"{data}-{trained_on}-{baseline}.json", settings, find)
-    return settings | dict(found.values)
+    return cast(Row, settings | dict(found.values))
 
 
 def _paper(name: str) -> dict[str, float]:
@@ -143,10 +195,34 @@ def _paper(name: str) -> dict[str, float]:
     return dict(PAPER[name]) | {kind: accuracy.PAPER[name][kind] for kind in KINDS}
 
 
-def _accuracies(folder: Path, name: str, quick: bool) -> dict[str, Any]:
+def _accuracies(folder: Path, name: str, quick: bool) -> dict[str, Accuracy]:
     """The accuracies of SITE and the black box, if their experiment was run in the folder beside this one."""
     path = folder.with_name(f"{name}-quick" if quick else name) / f"accuracy_{name}.json"
     if not path.exists():
         return {}
     values = Result.load(path).values
     return {kind: values[kind]["accuracy"] for kind in KINDS}
+
+
+def _cells(baseline: str, rows: Sequence[Row], paper: Mapping[str, float]) -> list[str]:
+    """The row of one baseline on the page: trained on either kind of pictures, tested on both."""
+    found = {row["trained_on"]: row for row in rows if row["baseline"] == baseline}
+    scores = [
+        score(found.get(trained_on), "accuracy", pose) for trained_on in TRAINED_ON for pose in TRAINED_ON
+    ]
+    minutes = sum(row["cpu_seconds"] for row in found.values()) / 60
+    return [method_name(baseline), *scores, number(paper.get(baseline), 3), f"{minutes:.1f}"]
+
+
+def _cells_beside(beside: Mapping[str, Accuracy], paper: Mapping[str, float]) -> list[list[str]]:
+    names = {"site": "SITE", "black_box": "black box"}
+    return [
+        [
+            names[kind],
+            *("–", "–"),
+            *(score(scores, pose) for pose in TRAINED_ON),
+            number(paper.get(kind), 3),
+            "–",
+        ]
+        for kind, scores in beside.items()
+    ]

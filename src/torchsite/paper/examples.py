@@ -8,8 +8,14 @@ Cost:     one pass over the test set to find pictures that are classified correc
 import time
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
+from torchsite.paper.cache import save_result
+from torchsite.paper.experiment import Arrays
 from torchsite.paper.models import pair_beside
-from torchsite.paper.shown import explained, first_right, keep, predictions
+from torchsite.paper.section import Pictures, head
+from torchsite.paper.shown import Shown, draw_two_poses, explained, first_right, predictions
+from torchsite.report.format import markdown_table
 from torchsite.results import Result
 
 N_PER_CLASS = 3
@@ -21,7 +27,41 @@ def run(recipe: str, folder: Path, *, quick: bool = False, progress: bool = Fals
     pair = pair_beside(recipe, folder, quick=quick, progress=progress)
     classes = range(len(pair.test.classes))
     rows = first_right(predictions(pair.site, pair.test), pair.test, classes, N_PER_CLASS)
-    notes, arrays = explained(pair.site, pair.test, rows)
+    shown, arrays = explained(pair.site, pair.test, rows)
     config = pair.description() | {"recipe": recipe, "quick": quick, "n_per_class": N_PER_CLASS}
-    name = f"{recipe}_examples"
-    return keep(name, folder, {"pictures": notes}, config, arrays, time.monotonic() - started)
+    result = Result(f"{recipe}_examples", {"pictures": shown}, config, 0, time.monotonic() - started)
+    return save_result(result, folder, arrays)
+
+
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """One sheet for every class that has pictures."""
+    sheets = {}
+    for label, shown in _by_class(result).items() if arrays else ():
+        rows = [number for number, _ in shown]
+        part = {name: array[rows] for name, array in arrays.items()}
+        sheets[f"{result.name}-{label}"] = draw_two_poses([one for _, one in shown], part)
+    return sheets
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """How the explanations of each class follow their pictures, a sheet for each."""
+    rows, sheets = [], []
+    for label, shown in _by_class(result).items():
+        kept = sum(one["predicted when moved"] == label for _, one in shown)
+        cosines = ", ".join(f"{one['self-consistency']:.3f}" for _, one in shown)
+        rows.append([label, f"{kept} of {len(shown)}", cosines])
+        sheets.append(pictures.sheet(f"{result.name}-{label}", f"{label}, as it is and moved"))
+    return (
+        head(result, "explanations of every class (appendix)")
+        + "The first correctly classified test pictures of each class, as they are and moved.\n\n"
+        + markdown_table(["class", "still seen so when moved", "cosines"], rows)
+        + "".join(sheets)
+    )
+
+
+def _by_class(result: Result) -> dict[str, list[tuple[int, Shown]]]:
+    """The pictures of each class, with their numbers."""
+    found: dict[str, list[tuple[int, Shown]]] = {}
+    for number, one in enumerate(result.values["pictures"]):
+        found.setdefault(one["class"], []).append((number, one))
+    return found

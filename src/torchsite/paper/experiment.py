@@ -1,96 +1,132 @@
-"""Which experiment answers to which name: what `torchsite reproduce NAME` can run."""
+"""The tables and figures of the paper by name: what `torchsite reproduce NAME` runs, draws and writes about.
+
+Each name stands for a module of this package that holds the run, the figures and the section of its result.
+The modules are imported when they are asked for: the list of names needs no heavy library. Its order is the
+order of the sections in docs/results.md.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from torchsite.paper import (
-    accuracy,
-    baselines,
-    consistency,
-    examples,
-    explanations,
-    failures,
-    families,
-    food,
-    many_classes,
-    mask_k,
-    method_sheet,
-    photographs,
-    variants,
-)
-from torchsite.paper import pointing as mnist_pointing
-from torchsite.paper.bam import experiment as bam
-from torchsite.paper.bam import photograph as bam_photograph
-from torchsite.paper.models import pair_beside
+from torchsite.errors import ConfigError, did_you_mean
 from torchsite.results import Result
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from torch import Tensor
 
-class Run(Protocol):
-    """What an experiment is: a function from a folder to a result."""
+    from torchsite.paper.section import Pictures
 
-    def __call__(self, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
-        """Run, or continue, the experiment in `folder`."""
+Arrays = Mapping[str, "Tensor"]
+Figures = Mapping[str, "Figure"]
+
+
+class ExperimentModule(Protocol):
+    """What the module of an experiment holds. Figures and sections come from files, never from models."""
+
+    def run(self, *what: Any, quick: bool = False, progress: bool = False) -> Result:
+        """Run, or continue, in a folder; modules of several results take their recipe or study first."""
+
+    def figures(self, result: Result, arrays: Arrays) -> Figures:
+        """The figures of a result by name; those that show pictures only if there are arrays."""
+
+    def section(self, result: Result, pictures: "Pictures") -> str:
+        """What docs/results.md says of a result, in Markdown."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A name's meaning: what it shows and how it is run."""
+    """One table or figure of the paper."""
 
+    name: str
     shows: str
-    run: Run
+    module: str
+    about: str = ""  # the recipe or study, where one module serves several
+    writes: str = ""  # the name of its result, if it is not that of the experiment
+    public: bool = False  # whether the documentation may show its pictures
+
+    @property
+    def result_name(self) -> str:
+        """How its result file is called, without its ending."""
+        return self.writes or self.name
+
+    def run(self, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
+        """Run, or continue, the experiment in `folder`; the result file and its arrays stay there."""
+        what = (self.about, folder) if self.about else (folder,)
+        return self._code().run(*what, quick=quick, progress=progress)
+
+    def figures(self, result: Result, arrays: Arrays) -> Figures:
+        """Its figures by name; those that show pictures only if there are arrays."""
+        return self._code().figures(result, arrays)
+
+    def section(self, result: Result, pictures: "Pictures") -> str:
+        """Its section of docs/results.md."""
+        return self._code().section(result, pictures)
+
+    def _code(self) -> ExperimentModule:
+        return cast(ExperimentModule, import_module(f"torchsite.paper.{self.module}"))
 
 
-def pointing(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
-    """The pointing game on the models of the MNIST experiment."""
-    pair = pair_beside("mnist", folder, quick=quick, progress=progress)
-    return mnist_pointing.run(pair.site, pair.black_box, pair.test, quick=quick, out=folder)
+def find_experiment(name: str) -> Experiment:
+    """The experiment of this name; a wrong name is an error that suggests the nearest."""
+    if name not in EXPERIMENTS:
+        raise ConfigError(f"no experiment {name!r}: {did_you_mean(name, EXPERIMENTS)}")
+    return EXPERIMENTS[name]
 
 
-# The paper's tables and figures that look at the two models of one recipe, and what they show.
-OF_PAIRS: Mapping[str, tuple[str, Any]] = {
-    "consistency": ("self-consistency of all methods (Table 1)", consistency.run),
-    "explanations": ("explanations of three pictures in two poses (Figure 3)", explanations.run),
-    "sheet": ("all explanations of one picture in two poses (Figure 4)", method_sheet.run),
-    "mask_k": ("accuracy and log-odds with pixels masked, all methods (Figure 5)", mask_k.run),
-    "examples": ("explanations of every class in two poses (appendix)", examples.run),
-    "failures": ("the reasons for confident mistakes (appendix)", failures.run),
-}
+def _accuracy(recipe: str, shows: str) -> Experiment:
+    return Experiment(recipe, shows, "accuracy", recipe, writes=f"accuracy_{recipe}")
 
 
-def of_pairs(recipe: str, title: str) -> dict[str, Experiment]:
-    """The experiments on the models of one recipe: `cifar10_consistency` and so on."""
-    return {
-        f"{recipe}_{name}": Experiment(f"{title}: {shows}", partial(run, recipe))
-        for name, (shows, run) in OF_PAIRS.items()
-    }
+def _of_pairs(name: str, shows: str, module: str = "") -> tuple[Experiment, ...]:
+    """One result on the models of CIFAR-10, whose pictures may not be published, and one on MNIST's."""
+    titles = {"cifar10": "CIFAR-10", "mnist": "MNIST"}
+    return tuple(
+        Experiment(f"{recipe}_{name}", f"{title}: {shows}", module or name, recipe, public=recipe == "mnist")
+        for recipe, title in titles.items()
+    )
 
 
-EXPERIMENTS: Mapping[str, Experiment] = {
-    "mnist": Experiment("SITE and the black box on MNIST", partial(accuracy.run, "mnist")),
-    "fashion_mnist": Experiment(
-        "SITE and the black box on Fashion-MNIST", partial(accuracy.run, "fashion_mnist")
+def _study(name: str, shows: str) -> Experiment:
+    return Experiment(name, shows, "variants", name, public=True)
+
+
+_ALL = (
+    _accuracy("mnist", "SITE and the black box on MNIST"),
+    _accuracy("fashion_mnist", "SITE and the black box on Fashion-MNIST"),
+    _accuracy("cifar10", "SITE and the black box on CIFAR-10"),
+    _accuracy("cifar10_cnn", "the same with the paper's small CNN"),
+    Experiment("baselines", "classical models beside SITE on MNIST and CIFAR-10 (Table 2)", "baselines"),
+    *_of_pairs("explanations", "explanations of three pictures in two poses (Figure 3)"),
+    Experiment(
+        "cifar10_photographs",
+        "photographs from elsewhere, explained in two poses",
+        "photographs",
+        "cifar10",
+        public=True,
     ),
-    "cifar10": Experiment("SITE and the black box on CIFAR-10", partial(accuracy.run, "cifar10")),
-    "cifar10_cnn": Experiment("the same with the paper's small CNN", partial(accuracy.run, "cifar10_cnn")),
-    "baselines": Experiment("classical models beside SITE on MNIST and CIFAR-10 (Table 2)", baselines.run),
-    **of_pairs("cifar10", "CIFAR-10"),
-    "cifar10_photographs": Experiment(
-        "photographs from elsewhere, explained in two poses", partial(photographs.run, "cifar10")
+    *_of_pairs("sheet", "all explanations of one picture in two poses (Figure 4)", "method_sheet"),
+    *_of_pairs("consistency", "self-consistency of all methods (Table 1)"),
+    *_of_pairs("mask_k", "accuracy and log-odds with pixels masked, all methods (Figure 5)"),
+    *_of_pairs("examples", "explanations of every class in two poses (appendix)"),
+    *_of_pairs("failures", "the reasons for confident mistakes (appendix)"),
+    _study("targets", "mean and nearest targets on MNIST"),
+    _study("targets_fashion", "the same on Fashion-MNIST"),
+    _study("generators", "five forms of the generator on MNIST"),
+    Experiment("mnist_pointing", "the pointing game and self-consistency, all methods", "pointing"),
+    Experiment(
+        "bam",
+        "objects on scenes: does the map show what the model was trained to see?",
+        "bam.experiment",
+        "bam",
     ),
-    **of_pairs("mnist", "MNIST"),
-    "targets": Experiment("mean, nearest and sampled targets on MNIST", partial(variants.run, "targets")),
-    "targets_fashion": Experiment("the same on Fashion-MNIST", partial(variants.run, "targets_fashion")),
-    "generators": Experiment("four forms of the generator on MNIST", partial(variants.run, "generators")),
-    "mnist_pointing": Experiment("the pointing game and self-consistency, all methods", pointing),
-    "bam": Experiment("objects on scenes: does the map show what the model was trained to see?", bam.run),
-    "bam_scratch": Experiment(
-        "the same, learnt from nothing", partial(bam.run, changes=bam.SCRATCH, name="bam_scratch")
-    ),
-    "bam_photograph": Experiment("its sheets for a cat's face on a pagoda", bam_photograph.run),
-    "food10": Experiment("ten classes of Food-101, from nothing and from ImageNet", food.run),
-    "many_classes": Experiment("101 classes: parameters, memory and speed", many_classes.run),
-    "families": Experiment("scale, shear, reflection, smooth distortions on MNIST", families.run),
-}
+    Experiment("bam_photograph", "its sheets for a cat's face on a pagoda", "bam.photograph", public=True),
+    Experiment("bam_scratch", "objects on scenes, learnt from nothing", "bam.experiment", "bam_scratch"),
+    Experiment("food10", "ten classes of Food-101, from nothing and from ImageNet", "food"),
+    Experiment("many_classes", "101 classes: parameters, memory and speed", "many_classes"),
+    Experiment("families", "scale, shear, reflection, smooth distortions on MNIST", "families"),
+)
+EXPERIMENTS: Mapping[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

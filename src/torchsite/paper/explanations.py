@@ -9,8 +9,14 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
+from torchsite.paper.cache import save_result
+from torchsite.paper.experiment import Arrays
 from torchsite.paper.models import pair_beside
-from torchsite.paper.shown import explained, first_right, keep, predictions, preferred
+from torchsite.paper.section import Pictures, head
+from torchsite.paper.shown import Shown, explained, first_right, predictions, preferred, sheet_of
+from torchsite.report.format import markdown_table
 from torchsite.results import Result
 
 N_SHOWN = 3
@@ -23,7 +29,29 @@ def run(recipe: str, folder: Path, *, quick: bool = False, progress: bool = Fals
     pair = pair_beside(recipe, folder, quick=quick, progress=progress)
     classes = preferred(pair.test, SHOWN.get(recipe, ()))
     rows = first_right(predictions(pair.site, pair.test), pair.test, classes, 1)[:N_SHOWN]
-    notes, arrays = explained(pair.site, pair.test, rows)
+    shown, arrays = explained(pair.site, pair.test, rows)
     config = pair.description() | {"recipe": recipe, "quick": quick}
-    name = f"{recipe}_explanations"
-    return keep(name, folder, {"pictures": notes}, config, arrays, time.monotonic() - started)
+    seconds = time.monotonic() - started
+    result = Result(f"{recipe}_explanations", {"pictures": shown}, config, 0, seconds)
+    return save_result(result, folder, arrays)
+
+
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """Pictures as they are and moved, their explanations laid over them."""
+    return sheet_of(result, arrays)
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """What the pictures shown were taken for, in both poses."""
+    shown: list[Shown] = result.values["pictures"]
+    rows = [
+        [one["class"], one["predicted"], one["predicted when moved"], f"{one['self-consistency']:.3f}"]
+        for one in shown
+    ]
+    return (
+        head(result, "explanations in two poses (Figure 3)")
+        + "The first correctly classified test picture of each of three classes, as it is and moved; the "
+        "cosine is between the explanation of the moved picture and the moved explanation.\n\n"
+        + markdown_table(["class", "seen as", "moved, seen as", "cosine"], rows)
+        + pictures.sheet(result.name, "Three pictures as they are and moved, their explanations below")
+    )

@@ -9,20 +9,48 @@ Cost:     one pass over the test set; seconds.
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from torchsite.data import Dataset, batches, to_float
 from torchsite.model import SITE
+from torchsite.model.drawing import new_figure, show_heatmap, show_picture
+from torchsite.paper.cache import save_result
+from torchsite.paper.experiment import Arrays
 from torchsite.paper.models import pair_beside
-from torchsite.paper.shown import Rows, keep
+from torchsite.paper.section import Pictures, head
+from torchsite.paper.shown import Rows, show_overlay
+from torchsite.report.format import markdown_table
 from torchsite.results import Result
 from torchsite.shapes import Logits
 
 N_SHOWN = 5
 N_CONFUSIONS = 10
+
+Mistake = TypedDict(
+    "Mistake",
+    {
+        "row": int,
+        "class": str,
+        "predicted": str,
+        "probability": float,
+        "logit of the class": float,
+        "logit of the predicted": float,
+    },
+)
+Confusion = TypedDict("Confusion", {"class": str, "predicted": str, "n": int})
+
+
+class Values(TypedDict):
+    """What the result file holds."""
+
+    pictures: list[Mistake]
+    n_wrong: int
+    n_images: int
+    confusions: list[Confusion]
 
 
 def run(recipe: str, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
@@ -31,15 +59,16 @@ def run(recipe: str, folder: Path, *, quick: bool = False, progress: bool = Fals
     pair = pair_beside(recipe, folder, quick=quick, progress=progress)
     logits = _logits(pair.site, pair.test)
     wrong = logits.argmax(1) != pair.test.labels
-    notes, arrays = _explained(pair.site, pair.test, confident_mistakes(logits, pair.test))
-    values = {
-        "pictures": notes,
+    mistakes, arrays = _explained(pair.site, pair.test, confident_mistakes(logits, pair.test))
+    values: Values = {
+        "pictures": mistakes,
         "n_wrong": int(wrong.sum()),
         "n_images": len(pair.test),
         "confusions": confusions(logits, pair.test),
     }
     config = pair.description() | {"recipe": recipe, "quick": quick}
-    return keep(f"{recipe}_failures", folder, values, config, arrays, time.monotonic() - started)
+    result = Result(f"{recipe}_failures", values, config, 0, time.monotonic() - started)
+    return save_result(result, folder, arrays)
 
 
 def confident_mistakes(logits: Logits, data: Dataset, n: int = N_SHOWN) -> Rows:
@@ -52,7 +81,7 @@ def confident_mistakes(logits: Logits, data: Dataset, n: int = N_SHOWN) -> Rows:
     return torch.tensor(list(rows.values())[:n], dtype=torch.int64)
 
 
-def confusions(logits: Logits, data: Dataset, n: int = N_CONFUSIONS) -> list[dict[str, Any]]:
+def confusions(logits: Logits, data: Dataset, n: int = N_CONFUSIONS) -> list[Confusion]:
     """The commonest mistakes: true class, predicted class, how often."""
     pairs = zip(data.labels.tolist(), logits.argmax(1).tolist(), strict=True)
     counts = Counter((true, predicted) for true, predicted in pairs if true != predicted)
@@ -62,16 +91,69 @@ def confusions(logits: Logits, data: Dataset, n: int = N_CONFUSIONS) -> list[dic
     ]
 
 
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """Mistakes: the picture, evidence for the true and for the predicted class, and the difference."""
+    mistakes: list[Mistake] = result.values["pictures"]
+    if not mistakes or not arrays:
+        return {}
+    figure, grid = new_figure(6, len(mistakes), 1.25)
+    for column, one in enumerate(mistakes):
+        image = arrays["images"][column]
+        true, predicted = arrays["true_maps"][column], arrays["predicted_maps"][column]
+        limit = float(max(true.abs().max(), predicted.abs().max()))
+        show_picture(grid[0][column], image, f"{one['class']}, seen as {one['predicted']}")
+        show_heatmap(grid[1][column], true, f"for {one['class']}: {one['logit of the class']:.1f}", limit)
+        show_overlay(grid[2][column], image, true)
+        total = one["logit of the predicted"]
+        show_heatmap(grid[3][column], predicted, f"for {one['predicted']}: {total:.1f}", limit)
+        show_overlay(grid[4][column], image, predicted)
+        show_heatmap(grid[5][column], arrays["why"][column], f"difference: {difference(one):.1f}")
+    return {result.name: figure}
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """The commonest mistakes, and the ones that were made with the greatest confidence."""
+    mistakes: list[Mistake] = result.values["pictures"]
+    counted: list[Confusion] = result.values["confusions"]
+    common = [[one["class"], one["predicted"], str(one["n"])] for one in counted]
+    confident = [
+        [
+            str(one["row"]),
+            one["class"],
+            one["predicted"],
+            f"{one['probability']:.3f}",
+            f"{difference(one):.2f}",
+        ]
+        for one in mistakes
+    ]
+    title = "Mistakes: evidence for the class, for what was seen, and the difference"
+    return (
+        head(result, "failure cases")
+        + f"{result.values['n_wrong']:,} of {result.values['n_images']:,} pictures are classified wrongly. "
+        "The commonest mistakes:\n\n"
+        + markdown_table(["class", "seen as", "pictures"], common)
+        + "\nThe most confident ones, no two of one class; the difference of the logits is the sum of "
+        "`why(class, seen as)`:\n\n"
+        + markdown_table(["picture", "class", "seen as", "probability", "difference"], confident)
+        + (pictures.sheet(result.name, title) if mistakes else "")
+    )
+
+
+def difference(mistake: Mistake) -> float:
+    """How much more the model finds for the true class than for the predicted one: less than 0."""
+    return mistake["logit of the class"] - mistake["logit of the predicted"]
+
+
 def _logits(model: SITE, data: Dataset, batch_size: int = 250) -> Logits:
     with torch.no_grad():
         return torch.cat([model.eval()(images) for images, _ in batches(data, batch_size)])
 
 
-def _explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[dict[str, Any]], dict[str, Tensor]]:
+def _explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[Mistake], dict[str, Tensor]]:
     images, true = to_float(data.images[rows]), data.labels[rows]
     explanation = model.explain(images)
     predicted = explanation.predicted
-    notes = [
+    mistakes: list[Mistake] = [
         {
             "row": int(rows[i]),
             "class": data.classes[int(true[i])],
@@ -88,4 +170,4 @@ def _explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[dict[str, A
         "predicted_maps": explanation.heatmaps(classes=predicted),
         "why": explanation.why(true, predicted),
     }
-    return notes, arrays
+    return mistakes, arrays

@@ -14,7 +14,9 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
+
+from matplotlib.figure import Figure
 
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, load_dataset
@@ -22,8 +24,11 @@ from torchsite.evaluation.evaluate import evaluate
 from torchsite.evaluation.fingerprints import fingerprint
 from torchsite.metrics import Poses
 from torchsite.model import SITE, BlackBox
-from torchsite.paper.cache import step
-from torchsite.paper.runs import QUICK, trained
+from torchsite.paper.cache import save_result, step
+from torchsite.paper.experiment import Arrays
+from torchsite.paper.models import QUICK, train_or_load, training_seconds, weights_of
+from torchsite.paper.section import CONSISTENCY, Pictures, Score, source
+from torchsite.report.format import markdown_table, score
 from torchsite.results import Result
 from torchsite.training.recipes import load_recipe
 from torchsite.transforms import TransformFamily
@@ -42,6 +47,17 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
     "all of them": {"scale": [0.6, 1.4], "max_shear": 35.0, "reflect": True, "distortion": 0.6},
 }
 
+# How the rows of the page say what a model was trained with.
+TRAINED = {"without": "without", "with": "with", "with, paper's poses": "with, under turns and shifts alone"}
+
+
+class Scores(TypedDict):
+    """A model under one family."""
+
+    accuracy: Mapping[str, Score]
+    survives: Score
+    self_consistency: Mapping[str, Score]
+
 
 def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Train one model for each family and one without any; measure the one and the others under each."""
@@ -52,11 +68,11 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     test = load_dataset(name, "test")[: 60 if quick else N_TEST]
 
     def model_of(kind: str, added: Mapping[str, Any]) -> SITE | BlackBox:
-        place = folder / kind.replace(" ", "_")
-        return trained(RECIPE, place, changes | dict(added), data=(train, test), progress=progress)
+        place = folder / _file_name(kind)
+        return train_or_load(RECIPE, place, changes | dict(added), data=(train, test), progress=progress)
 
     plain = model_of(PAPER, {})
-    table: dict[str, Any] = {
+    table: dict[str, dict[str, Scores]] = {
         PAPER: {"without": _measured(plain, TransformFamily(), test, folder, PAPER, "without")}
     }
     for kind, added in FAMILIES.items():
@@ -68,7 +84,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
         table[kind]["with, paper's poses"] = _measured(
             models["with"], TransformFamily(), test, folder, kind, "with-plain"
         )
-    training = {kind: _training_seconds(folder, kind) for kind in (PAPER, *FAMILIES)}
+    training = {kind: training_seconds(folder / _file_name(kind)) for kind in (PAPER, *FAMILIES)}
     config = {
         "recipe": RECIPE,
         "settings": to_mapping(load_recipe(RECIPE).training) | changes,
@@ -80,33 +96,65 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     }
     values = {"table": table, "training": training}
     seconds = max(time.monotonic() - started, sum(training.values()))
-    result = Result("families", values, config, 0, seconds)
-    result.save(folder / "families.json")
-    return result
+    return save_result(Result("families", values, config, 0, seconds), folder)
+
+
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """None: this result is a table."""
+    return {}
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """Self-consistency and accuracy under each family, trained without and with it."""
+    table: Mapping[str, Mapping[str, Scores]] = result.values["table"]
+    rows = [
+        [
+            kind,
+            TRAINED[how],
+            score(found[how], "accuracy", "transformed"),
+            *(score(found[how], "self_consistency", name) for name in CONSISTENCY),
+        ]
+        for kind, found in table.items()
+        for how in TRAINED
+        if how in found
+    ]
+    ranges = "\n".join(f"- {kind}: {text}" for kind, text in result.config["families"].items())
+    minutes = sum(result.values["training"].values()) / 60
+    return (
+        "## Beyond turns and shifts, MNIST\n\n"
+        f"{source(result)}\n\n"
+        f"Each family adds one thing to the paper's poses; all are measured on {result.config['n_test']:,} "
+        f"test pictures, two transforms each, with a model trained without the addition and with it "
+        f"({result.config['n_train']:,} pictures, {result.config['settings']['epochs']} epochs; "
+        f"{minutes:.0f} minutes of training in all).\n\n{ranges}\n\n"
+        + markdown_table(
+            ["measured under", "trained", "accuracy", *(f"consistency, {s}" for s in CONSISTENCY)], rows
+        )
+    )
 
 
 def _measured(
     model: SITE | BlackBox, family: TransformFamily, test: Dataset, folder: Path, kind: str, how: str
-) -> dict[str, Any]:
-    """Accuracy and the four figures of self-consistency under one family, found once."""
+) -> Scores:
+    """Accuracy and the four scores of self-consistency under one family, found once."""
     config = {
-        "weights": fingerprint(*model.state_dict().values()),
+        "weights": weights_of(model),
         "family": to_mapping(family),
         "pictures": fingerprint(test.images),
     }
-    find = partial(_figures, model, family, test)
-    return dict(step(folder / "steps" / f"{kind.replace(' ', '_')}-{how}.json", config, find).values)
+    path = folder / "steps" / f"{_file_name(kind)}-{how}.json"
+    return cast(Scores, step(path, config, partial(_scores, model, family, test)).values)
 
 
-def _figures(model: SITE | BlackBox, family: TransformFamily, test: Dataset) -> dict[str, Any]:
+def _scores(model: SITE | BlackBox, family: TransformFamily, test: Dataset) -> Scores:
     values = evaluate(model, test, poses=Poses(family, 2)).values
     consistency = values["self_consistency"]
     return {
         "accuracy": values["accuracy"],
         "survives": values["prediction_equivariance"]["share"],
-        "self_consistency": {name: consistency[name] for name in ("raw", "floor", "calibrated", "centred")},
+        "self_consistency": {name: consistency[name] for name in CONSISTENCY},
     }
 
 
-def _training_seconds(folder: Path, kind: str) -> float:
-    return Result.load(folder / kind.replace(" ", "_") / "result.json").seconds
+def _file_name(kind: str) -> str:
+    return kind.replace(" ", "_")

@@ -12,21 +12,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from torchsite.data import Dataset, load_dataset
 from torchsite.evaluation.evaluate import evaluate
 from torchsite.evaluation.fingerprints import fingerprint
 from torchsite.model import SITE
 from torchsite.model.blocks import n_parameters
 from torchsite.paper.bam.data import painted_halves
-from torchsite.paper.cache import step
-from torchsite.paper.runs import trained
-from torchsite.paper.shown import explained, first_right, keep, predictions
+from torchsite.paper.cache import save_result, step
+from torchsite.paper.experiment import Arrays
+from torchsite.paper.models import KINDS, train_or_load, training_seconds, weights_of
+from torchsite.paper.section import CONSISTENCY, Pictures, source
+from torchsite.paper.shown import explained, first_right, predictions, sheet_of
+from torchsite.report.format import HEADLINES, markdown_table, score
 from torchsite.results import Result
 from torchsite.training.recipes import load_recipe
 
 RECIPE = "food10"
-KINDS = ("site", "black_box")
-# The paper's figures, for all 101 classes and 75,750 training pictures.
+# The paper's accuracies, for all 101 classes and 75,750 training pictures.
 PAPER = {"site": 0.6391, "black_box": 0.6404}
 
 # From nothing: the paper's extractor, which answers at a quarter of the picture; about as many minutes.
@@ -62,21 +66,21 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
         for kind in KINDS:
             place = folder / f"{kind}-{start.lower()}"
             settings = dict(changes) | (dict(QUICK) if quick else {}) | {"model.kind": kind}
-            model = trained(RECIPE, place, settings, data=(train, test), progress=progress)
+            model = train_or_load(RECIPE, place, settings, data=(train, test), progress=progress)
             models[start, kind] = model
             config = {
-                "weights": fingerprint(*model.state_dict().values()),
+                "weights": weights_of(model),
                 "pictures": fingerprint(test.images),
             }
-            find = partial(_figures, model, test)
+            find = partial(_scores, model, test)
             found = step(folder / "steps" / f"{kind}-{start.lower()}.json", config, find).values
-            seconds = Result.load(place / "result.json").seconds
-            values["models"][f"{kind}, from {start}"] = dict(found) | {"training seconds": seconds}
+            spent = {"training seconds": training_seconds(place)}
+            values["models"][f"{kind}, from {start}"] = dict(found) | spent
     site = models["ImageNet", "site"]
     assert isinstance(site, SITE)
     rows = first_right(predictions(site, test, 50), test, range(len(test.classes)), 1)
     values["pictures"], arrays = explained(site, test, rows)
-    description: dict[str, Any] = {
+    description = {
         "recipe": RECIPE,
         "starts": {start: dict(changes) for start, changes in STARTS.items()},
         "n_train": len(train),
@@ -85,16 +89,42 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
         "classes": list(test.classes),
         "quick": quick,
     }
-    spent = sum(found["training seconds"] for found in values["models"].values())
-    return keep("food10", folder, values, description, arrays, max(spent, time.monotonic() - started))
+    trained = sum(found["training seconds"] for found in values["models"].values())
+    seconds = max(trained, time.monotonic() - started)
+    return save_result(Result("food10", values, description, 0, seconds), folder, arrays)
 
 
-def _figures(model: Any, test: Dataset) -> dict[str, Any]:
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """A picture of each class as it is and moved, their explanations laid over them."""
+    return sheet_of(result, arrays)
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """Accuracy and self-consistency of SITE and the black box, from nothing and from ImageNet."""
+    models: Mapping[str, Any] = result.values["models"]
+    names = [name for name in HEADLINES if not name.startswith(("pointing", "prototypes"))]
+    rows = [[name, *(score(found, *HEADLINES[name]) for found in models.values())] for name in names]
+    rows.append(["parameters", *(f"{found['parameters']:,}" for found in models.values())])
+    rows.append(
+        ["training, minutes", *(f"{found['training seconds'] / 60:.1f}" for found in models.values())]
+    )
+    config, paper = result.config, result.values["paper"]
+    return (
+        f"## Food-101: {len(config['classes'])} classes at {config['size']} × {config['size']} pixels\n\n"
+        f"{source(result)}\n\n"
+        f"{config['n_train']:,} pictures to train on, {config['n_test']:,} to test with. From nothing with "
+        "ResNet-18, the paper's extractor; from ImageNet with EfficientNet-Lite0 (`torchsite[pretrained]`). "
+        f"The paper's figures, {paper['site']:.4f} for SITE and {paper['black_box']:.4f} for the black box, "
+        "are of all 101 classes and 75,750 pictures. A sheet of explanations is in the folder of the run.\n\n"
+        + markdown_table(["", *(name.replace("_", " ").replace("site", "SITE") for name in models)], rows)
+    )
+
+
+def _scores(model: Any, test: Dataset) -> dict[str, Any]:
     values = dict(evaluate(model, test, batch_size=50).values)
     values["prediction_equivariance"] = {"share": values["prediction_equivariance"]["share"]}
     if "self_consistency" in values:
-        names = ("raw", "floor", "calibrated", "centred")
-        values["self_consistency"] = {name: values["self_consistency"][name] for name in names}
+        values["self_consistency"] = {name: values["self_consistency"][name] for name in CONSISTENCY}
     return values | {"parameters": n_parameters(model)}
 
 

@@ -12,17 +12,22 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import lightning as L
 import torch
 from lightning.pytorch.callbacks import Callback
+from matplotlib.figure import Figure
 
 from torchsite.data import Dataset
 from torchsite.model import SITE
 from torchsite.model.blocks import n_parameters
+from torchsite.paper.cache import save_result
+from torchsite.paper.experiment import Arrays
+from torchsite.paper.section import Pictures, source
 from torchsite.processes import peak_memory, run_apart
 from torchsite.randomness import make_rng
+from torchsite.report.format import markdown_table
 from torchsite.results import Result
 from torchsite.training import fit
 from torchsite.training.recipes import build_model, load_recipe, override
@@ -35,13 +40,25 @@ PAPER = {"extractor": 11.2e6, "generator": 3.4e6}
 QUICK: Mapping[str, Any] = {"size": 32, "batch_size": 4}
 QUICK_CLASSES = (2, 3)
 
+Cost = TypedDict(
+    "Cost",
+    {
+        "extractor": int,
+        "generator": int,
+        "seconds a picture": float,
+        "processor seconds a picture": float,
+        "peak bytes": int | None,
+        "threads": int,
+    },
+)
+
 
 def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Train a few steps with few classes and with many, each in a process of its own: peaks do not fall."""
     del progress
     started = time.monotonic()
     changes = dict(QUICK) if quick else {}
-    values = {}
+    values: dict[str, Cost] = {}
     for n_classes in QUICK_CLASSES if quick else N_CLASSES:
         values[str(n_classes)] = run_apart(measure, n_classes, changes)
     recipe = override(load_recipe(RECIPE), changes)
@@ -53,12 +70,10 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
         "paper": dict(PAPER),
         "quick": quick,
     }
-    result = Result("many_classes", values, config, 0, time.monotonic() - started)
-    result.save(folder / "many_classes.json")
-    return result
+    return save_result(Result("many_classes", values, config, 0, time.monotonic() - started), folder)
 
 
-def measure(n_classes: int, changes: Mapping[str, Any]) -> dict[str, Any]:
+def measure(n_classes: int, changes: Mapping[str, Any]) -> Cost:
     """Parameters, seconds a picture (by the clock, of the processors), this process's peak of memory."""
     recipe = override(load_recipe(RECIPE), changes)
     config = replace(recipe.training, epochs=1, validate_every=1, n_validation=2)
@@ -82,6 +97,36 @@ def measure(n_classes: int, changes: Mapping[str, Any]) -> dict[str, Any]:
         "peak bytes": peak_memory(),
         "threads": torch.get_num_threads(),
     }
+
+
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """None: this result is a table."""
+    return {}
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """What ninety-one classes more cost."""
+    paper: Mapping[str, float] = result.config["paper"]
+    costs: Mapping[str, Cost] = result.values
+    rows = [
+        [
+            f"{n_classes} classes",
+            f"{found['extractor'] / 1e6:.2f} M",
+            f"{found['generator'] / 1e6:.2f} M",
+            f"{1000 * found['seconds a picture']:.0f} ms",
+            f"{1000 * found['processor seconds a picture']:.0f} ms",
+            "unknown" if found["peak bytes"] is None else f"{found['peak bytes'] / 1e9:.2f} GB",
+        ]
+        for n_classes, found in costs.items()
+    ]
+    rows.append(["paper, 101 classes", *(f"{paper[part] / 1e6:.1f} M" for part in paper), "–", "–", "–"])
+    header = ["", "extractor", "generator", "training, a picture", "processor time", "peak of memory"]
+    return (
+        "## Scale in classes: the Food-101 recipe on painted pictures\n\n"
+        f"{source(result)}\n\n"
+        f"{result.config['n_steps']} training steps of {result.config['batch_size']} pictures of "
+        f"{result.config['size']} pixels, each in two views.\n\n" + markdown_table(header, rows)
+    )
 
 
 class _Clock(Callback):

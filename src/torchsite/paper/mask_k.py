@@ -9,25 +9,65 @@ Cost:     the first 1,000 test pictures, eleven fractions, one pose; slow method
           minutes of one core. With --quick, a dozen digits.
 """
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
+from typing import Any, TypedDict, cast
 
+import numpy as np
 import torch
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from torchsite.configs import to_mapping
 from torchsite.data import to_float
 from torchsite.evaluation.methods import pictures_of_each
 from torchsite.metrics import Poses
 from torchsite.metrics.ranking import background_of, blanked, least_important_first
-from torchsite.paper.arrays import save_arrays
-from torchsite.paper.methods import line_of, measured, quick_limits
+from torchsite.paper.cache import save_result
+from torchsite.paper.experiment import Arrays
+from torchsite.paper.methods import measured, quick_limits, row_of
 from torchsite.paper.models import Pair, pair_beside
+from torchsite.paper.section import (
+    OWN,
+    MethodRow,
+    Pictures,
+    Score,
+    head,
+    notes_on,
+    on_model,
+    own_first,
+    row_name,
+)
+from torchsite.report.format import markdown_table, method_name, score
 from torchsite.results import Result
 
 N_ALL = 1000
 PASSES = 25_000  # that a slow method may take
 SHOWN = (0.06, 0.18, 0.67)  # the paper's 1k, 3k and 11k of 16.4k pixels
+TITLE = "Accuracy and log-odds against the share of pixels blanked"
+PANELS = {"accuracy": "accuracy", "log_odds": "log-odds of the true class"}
+
+
+class Ranked(TypedDict):
+    """How one measure falls as pixels are blanked, by a method's ranking and by a random one."""
+
+    curve: list[Score]
+    random_curve: list[Score]
+    area: Score
+    random_area: Score
+    gain: Score
+
+
+class Row(MethodRow, total=False):
+    """A method on a model: its curves, or the reason why there are none."""
+
+    fractions: list[float]
+    accuracy: Ranked
+    log_odds: Ranked
 
 
 def run(
@@ -42,14 +82,12 @@ def run(
     started = time.monotonic()
     pair = pair_beside(recipe, folder, quick=quick, progress=progress)
     limits = quick_limits() if quick else pictures_of_each(N_ALL, PASSES)
-    rows = measured(pair, "mask_k", folder, n_pictures=limits, n_transforms=1, methods=methods)
-    table = [line_of(*row) | dict(row[2].values or {}) for row in rows]
+    found = measured(pair, "mask_k", folder, n_pictures=limits, n_transforms=1, methods=methods)
+    table = [_row(row_of(*line), line[2].values) for line in found]
     family = to_mapping(pair.site.config.family)
     config = pair.description() | {"recipe": recipe, "family": family, "quick": quick, "fill": 0.0}
     result = Result(f"{recipe}_mask_k", {"table": table}, config, 0, time.monotonic() - started)
-    save_arrays(folder / f"{result.name}.npz", masked_pictures(pair))
-    result.save(folder / f"{result.name}.json")
-    return result
+    return save_result(result, folder, masked_pictures(pair))
 
 
 def masked_pictures(pair: Pair) -> dict[str, torch.Tensor]:
@@ -62,3 +100,110 @@ def masked_pictures(pair: Pair) -> dict[str, torch.Tensor]:
     masked = torch.cat([blanked(image, order, n, background_of(image, 0.0)) for n in counts])
     pose = Poses(pair.site.config.family, n=1).of(indices.expand(len(counts)), 0)
     return {"masked": masked, "moved": pose(masked)}
+
+
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """Accuracy and log-odds against the share of pixels blanked, for all methods and both models."""
+    table = _measured_rows(result)
+    kinds = list(dict.fromkeys(row["model"] for row in table))
+    widths = (3, 3, 1) if arrays else (3, 3)
+    figure = Figure(figsize=(1.65 * sum(widths), 3.9 * len(kinds)), layout="constrained")
+    grid = figure.subplots(len(kinds), len(widths), squeeze=False, width_ratios=widths)
+    for panels, kind in zip(grid, kinds, strict=True):
+        rows = [row for row in table if row["model"] == kind]
+        for axes, (measure, label) in zip(panels, PANELS.items(), strict=False):
+            _curves(axes, rows, measure)
+            axes.set_ylabel(label)
+            axes.set_title(on_model(kind), fontsize=9)
+        for axes in panels[len(PANELS) :]:
+            axes.set_axis_off()
+    if arrays:
+        _masked_pictures(grid[0][-1], arrays)
+    return {result.name: figure}
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """The areas under the curves, and what they gain over a random ranking."""
+    table = _measured_rows(result)
+    rows = [
+        [
+            method_name(row["method"]),
+            on_model(row["model"]),
+            *(score(_ranked(row, measure), part) for measure in PANELS for part in ("area", "gain")),
+            f"{row['n_images']:,}",
+        ]
+        for row in own_first(table)
+    ]
+    header = ["ranked by", "", "accuracy, area", "over random", "log-odds, area", "over random", "pictures"]
+    return (
+        head(result, "mask-k, all methods (Figure 5)")
+        + "The least important pixels are blanked, then the picture is moved and classified; areas are mean "
+        "heights of the curves over the share of pixels blanked, beside the gain over a random ranking of "
+        f"the same pictures. {_largest(table)}\n\n"
+        + markdown_table(header, rows)
+        + notes_on(result.values["table"])
+        + pictures.chart(
+            result.name, "Accuracy and log-odds against the share of pixels blanked, all methods"
+        )
+    )
+
+
+def _row(row: MethodRow, values: Mapping[str, Any] | None) -> Row:
+    return cast(Row, {**row, **(values or {})})
+
+
+def _measured_rows(result: Result) -> list[Row]:
+    table: list[Row] = result.values["table"]
+    return [row for row in table if "reason" not in row]
+
+
+def _ranked(row: Row, measure: str) -> Ranked:
+    return row["accuracy"] if measure == "accuracy" else row["log_odds"]
+
+
+def _area(row: Row, measure: str) -> float:
+    return _ranked(row, measure)["area"]["value"] or 0.0
+
+
+def _heights(curve: Sequence[Score]) -> list[float]:
+    return [math.nan if point["value"] is None else point["value"] for point in curve]
+
+
+def _largest(table: Sequence[Row]) -> str:
+    """Whose curves are highest; areas of methods that saw fewer pictures are of those pictures."""
+    best = {
+        name: max(table, key=lambda row: _area(row, measure))
+        for measure, name in (("accuracy", "accuracy"), ("log_odds", "log-odds"))
+    }
+    said = (f"{name}: {row_name(row)}" for name, row in best.items())
+    return f"The largest areas: {', '.join(said)}."
+
+
+def _curves(axes: Axes, rows: Sequence[Row], measure: str) -> None:
+    """One curve per method, its area in the legend, the largest first; random rankings dashed."""
+    colours = cycle(colormaps["tab20"].colors)  # type: ignore[attr-defined]  # a list of colours
+    for row in sorted(rows, key=lambda row: -_area(row, measure)):
+        own, other = row["method"] == OWN[0], row["method"] in OWN[1:]
+        heights = _heights(_ranked(row, measure)["curve"])
+        label = f"{method_name(row['method'])}  {_area(row, measure):.3f}"
+        colour = "black" if own or other else next(colours)
+        style = ":" if other else "-"
+        axes.plot(row["fractions"], heights, style, color=colour, lw=2.4 if own else 1.1, label=label)
+    most = max(rows, key=lambda row: row["n_images"])
+    at_random = _ranked(most, measure)
+    heights = _heights(at_random["random_curve"])
+    label = f"random ranking  {at_random['random_area']['value']:.3f}"
+    axes.plot(most["fractions"], heights, color="0.5", ls="--", label=label)
+    axes.set_xlabel("share of pixels blanked")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=5.5, frameon=False)
+
+
+def _masked_pictures(axes: Axes, arrays: Arrays) -> None:
+    """Few, some and most pixels blanked: the picture to the left, the same moved to the right."""
+    pairs = zip(arrays["masked"], arrays["moved"], strict=True)
+    strips = [np.concatenate([np.asarray(part) for part in pair], axis=2) for pair in pairs]
+    sheet = np.concatenate(strips, axis=1)
+    pixels = sheet[0] if len(sheet) == 1 else sheet.transpose(1, 2, 0)
+    axes.imshow(pixels.clip(0, 1), cmap="gray", vmin=0, vmax=1)
+    axes.set_title("blanked, moved", fontsize=9)

@@ -20,6 +20,7 @@ from torchsite.evaluation.comparison import Cell
 from torchsite.evaluation.methods import applies, options_of
 from torchsite.model import SITE, BlackBox
 from torchsite.paper.models import Pair
+from torchsite.paper.section import MethodRow
 
 log = logging.getLogger(__name__)
 
@@ -77,15 +78,15 @@ def rows_for(model: SITE | BlackBox, methods: Iterable[str]) -> Iterator[tuple[s
                 )
 
 
-def line_of(kind: str, n_images: int, cell: Cell) -> dict[str, Any]:
-    """What every line of a table begins with: who explains what, on how many pictures, at what cost."""
-    line: dict[str, Any] = {
+def row_of(kind: str, n_images: int, cell: Cell) -> MethodRow:
+    """What every row of a table begins with: who explains what, on how many pictures, at what cost."""
+    row: MethodRow = {
         "model": kind,
         "method": cell.method,
         "n_images": n_images,
         "options": dict(cell.options),
     }
     if cell.reason is not None:
-        return line | {"reason": cell.reason}
+        return {**row, "reason": cell.reason}
     cost = 1000 * cell.explain_seconds / cell.n_explained if cell.n_explained else None
-    return line | {"ms_per_image": cost, "seconds": cell.seconds}
+    return {**row, "ms_per_image": cost, "seconds": cell.seconds}

@@ -1,11 +1,11 @@
-"""SITE and the black box of one recipe, side by side: what most experiments are about.
+"""The models that experiments are about: trained once, taken from their folder afterwards.
 
-`train_pair` takes a finished pair from its folder or trains it; `pair_beside` is for experiments that only
-look at models: it takes the pair of the folder beside theirs, else the pair that ships with the package, and
-trains only if there is neither.
+`train_or_load` gives the model of one recipe. `train_pair` gives SITE and the black box of a recipe side by
+side; `pair_beside` is for experiments that only look at models: it takes the pair of the folder beside
+theirs, else the pair that ships with the package, and trains only if there is neither.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,56 @@ from typing import Any
 from torchsite.data import Dataset, load_dataset
 from torchsite.evaluation.fingerprints import fingerprint
 from torchsite.model import SITE, BlackBox, load, shipped_models
-from torchsite.paper.runs import QUICK, finished, trained
-from torchsite.training.recipes import load_recipe
+from torchsite.results import Result
+from torchsite.training import fit
+from torchsite.training.recipes import Recipe, build_model, load_recipe, override
 
+KINDS = ("site", "black_box")
+
+# What makes any MNIST recipe a matter of seconds.
+QUICK: Mapping[str, Any] = {"data": "mnist_sample", "epochs": 1, "cycles": 1, "batch_size": 500}
 N_QUICK = {"train": 1000, "test": 200}
+
+
+def train_or_load(
+    recipe: str | Recipe,
+    folder: Path,
+    changes: Mapping[str, Any] | None = None,
+    *,
+    data: tuple[Dataset, Dataset] | None = None,
+    progress: bool = False,
+) -> SITE | BlackBox:
+    """The model that a recipe gives; a finished run in `folder` is loaded, an interrupted one goes on."""
+    if is_finished(folder):
+        return load_finished(folder)
+    chosen = override(recipe if isinstance(recipe, Recipe) else load_recipe(recipe), changes or {})
+    train, test = data or (load_dataset(chosen.data, "train"), load_dataset(chosen.data, "test"))
+    model = build_model(chosen.model, train, chosen.training)
+    return fit(
+        model, train, chosen.training, validation=test, folder=folder, resume=True, progress=progress
+    ).model
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a run in this folder came to its end."""
+    return (folder / "model" / "config.json").is_file() and (folder / "result.json").is_file()
+
+
+def load_finished(folder: Path) -> SITE | BlackBox:
+    """The model that a finished run left in its folder."""
+    found = load(folder / "model")
+    assert isinstance(found, SITE | BlackBox)
+    return found
+
+
+def training_seconds(folder: Path) -> float:
+    """How long the run in this folder trained."""
+    return Result.load(folder / "result.json").seconds
+
+
+def weights_of(*models: SITE | BlackBox) -> str:
+    """A short checksum of all weights."""
+    return fingerprint(*(tensor for model in models for tensor in model.state_dict().values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +77,9 @@ class Pair:
     def __iter__(self) -> Iterator[tuple[str, SITE | BlackBox]]:
         return iter((("site", self.site), ("black_box", self.black_box)))
 
-    def description(self) -> dict[str, Any]:
+    def description(self) -> dict[str, object]:
         """What a result that was found on these models depends on, as plain data."""
-        weights = {kind: fingerprint(*model.state_dict().values()) for kind, model in self}
+        weights = {kind: weights_of(model) for kind, model in self}
         return {"data": self.test.title, "n_test": len(self.test), "models": self.origin, "weights": weights}
 
 
@@ -42,10 +88,10 @@ def train_pair(recipe: str, folder: Path, *, quick: bool = False, progress: bool
     changes: dict[str, Any] = dict(QUICK) | {"batch_size": 100} if quick else {}
     name = changes.get("data", load_recipe(recipe).data)
     train, test = (_part(name, split, quick) for split in ("train", "test"))
-    kinds = {"site": changes, "black_box": changes | {"model.kind": "black_box"}}
+    of_kind = {"site": changes, "black_box": changes | {"model.kind": "black_box"}}
     models = [
-        trained(recipe, folder / kind, changes, data=(train, test), progress=progress)
-        for kind, changes in kinds.items()
+        train_or_load(recipe, folder / kind, changes, data=(train, test), progress=progress)
+        for kind, changes in of_kind.items()
     ]
     return _pair(models, test, "quick" if quick else "trained")
 
@@ -54,7 +100,7 @@ def pair_beside(recipe: str, folder: Path, *, quick: bool = False, progress: boo
     """The models of the experiment `recipe`, which stand in the folder beside this one, or ship."""
     place = folder.with_name(f"{recipe}-quick" if quick else recipe)
     names = (recipe, f"{recipe}_black_box")
-    done = all(finished(place / kind) for kind in ("site", "black_box"))
+    done = all(is_finished(place / kind) for kind in KINDS)
     if quick or done or not all(name in shipped_models() for name in names):
         return train_pair(recipe, place, quick=quick, progress=progress)
     return _pair([load(name) for name in names], _part(load_recipe(recipe).data, "test", False), "shipped")

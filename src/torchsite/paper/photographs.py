@@ -12,14 +12,19 @@ from importlib import import_module
 from pathlib import Path
 
 import torch
+from matplotlib.figure import Figure
 from PIL import Image
 
 from torchsite.data import Dataset
 from torchsite.data.pictures import as_input, fitted
 from torchsite.errors import ConfigError
 from torchsite.model import SITE
+from torchsite.paper.cache import save_result
+from torchsite.paper.experiment import Arrays
 from torchsite.paper.models import pair_beside
-from torchsite.paper.shown import explained, keep
+from torchsite.paper.section import Pictures, head
+from torchsite.paper.shown import Shown, explained, sheet_of
+from torchsite.report.format import markdown_table
 from torchsite.results import Result
 from torchsite.shapes import Pixels
 
@@ -27,16 +32,50 @@ from torchsite.shapes import Pixels
 PHOTOGRAPHS = {"chelsea.png": "cat", "rocket.jpg": "airplane", "motorcycle_left.png": "automobile"}
 
 
+class Photograph(Shown):
+    """A picture that has a name."""
+
+    photograph: str
+
+
 def run(recipe: str, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Explain the photographs, each as it is and moved."""
     started = time.monotonic()
     pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-    notes, arrays = explained(pair.site, photographs(pair.site), torch.arange(len(PHOTOGRAPHS)))
-    for note, name in zip(notes, PHOTOGRAPHS, strict=True):
-        note["photograph"] = name
+    shown, arrays = explained(pair.site, photographs(pair.site), torch.arange(len(PHOTOGRAPHS)))
+    named: list[Photograph] = [
+        {**one, "photograph": name} for one, name in zip(shown, PHOTOGRAPHS, strict=True)
+    ]
     config = pair.description() | {"recipe": recipe, "quick": quick, "source": "scikit-image"}
-    name = f"{recipe}_photographs"
-    return keep(name, folder, {"pictures": notes}, config, arrays, time.monotonic() - started)
+    result = Result(f"{recipe}_photographs", {"pictures": named}, config, 0, time.monotonic() - started)
+    return save_result(result, folder, arrays)
+
+
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """The photographs as they are and moved, their explanations laid over them."""
+    return sheet_of(result, arrays)
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """What the photographs were taken for, in both poses."""
+    shown: list[Photograph] = result.values["pictures"]
+    rows = [
+        [
+            one["photograph"],
+            one["predicted"],
+            f"{one['probability']:.3f}",
+            one["predicted when moved"],
+            f"{one['self-consistency']:.3f}",
+        ]
+        for one in shown
+    ]
+    return (
+        head(result, "photographs from elsewhere")
+        + f"Photographs that come with {result.config['source']}, shrunk to the model's size; the rocket "
+        "and the motorcycle belong to none of its classes.\n\n"
+        + markdown_table(["photograph", "seen as", "probability", "moved, seen as", "cosine"], rows)
+        + pictures.sheet(result.name, "Photographs as they are and moved, their explanations below")
+    )
 
 
 def photographs(model: SITE) -> Dataset:

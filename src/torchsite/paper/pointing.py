@@ -4,33 +4,42 @@ Claim: SITE's own explanation points at the digit's strokes in 0.9993 of transfo
 untransformed pictures, above every post-hoc method on SITE and on the black box (appendix). The
 paper names no tolerance, so the table has τ = 0 … 3, and the result says at which τ the claim first holds.
 
-Command:  python -m torchsite.paper.pointing SITE BLACK_BOX --out FOLDER  [--quick]
+Command:  torchsite reproduce mnist_pointing
 Cost:     SITE's own explanation and random maps on all 10,000 test pictures, as they are and once moved;
           post-hoc methods on the first 5,000, slow ones on fewer (`PASSES`); self-consistency on the first
           2,000 at most, under two transforms. 8 minutes on two cores. With --quick, 200 pictures.
 """
 
-import argparse
-import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
+from matplotlib.figure import Figure
 from torch import nn
 
 from torchsite.attribution import METHODS
-from torchsite.data import Dataset, load_dataset
-from torchsite.evaluation.compare import MODEL, Comparison, Watch, compare
+from torchsite.data import Dataset
+from torchsite.evaluation.compare import MODEL, Comparison, compare
 from torchsite.evaluation.methods import options_of
-from torchsite.model import load
-from torchsite.report.format import markdown_table, number
+from torchsite.paper.cache import save_result
+from torchsite.paper.experiment import Arrays
+from torchsite.paper.models import pair_beside
+from torchsite.paper.section import CONSISTENCY, MethodRow, Pictures, Score, source
+from torchsite.report.format import markdown_table, number, score
 from torchsite.results import Result
 
 TOLERANCES = (0, 1, 2, 3)
 PARTS = ("pointing", "consistency")
+POSES: tuple[Literal["transformed"], Literal["untransformed"]] = ("transformed", "untransformed")
+FLOORS: tuple[Literal["anywhere"], Literal["centre"]] = ("anywhere", "centre")
 CLAIM = {"transformed": 0.9993, "untransformed": 0.9996}
+GAME = [
+    *("explainer", "classifier", "pose"),
+    *(f"τ={tolerance}" for tolerance in TOLERANCES),
+    *("paper", "any point, τ=0", "pictures"),
+]
 
 # Transformed SITE / black box, untransformed SITE / black box.
 PAPER: Mapping[str, tuple[float | None, float | None, float | None, float | None]] = {
@@ -49,75 +58,141 @@ ON_ALL = ("self_explanation", "random")
 PASSES = 6_000  # that a slow method may take
 
 
-def run(
+HIDDEN_NOTE = """Read the layer methods on SITE with care: its features are the pixels here, so the last layer
+that all passes through is the picture, and Grad-CAM and Score-CAM there would be the picture times a number.
+They read the last convolutions of the generator's encoder instead (`{layer}`), which a part of the evidence
+by-passes; linear approximation and excitation backprop stay with the pixels.
+"""
+PIXELS_NOTE = """Read the layer methods on SITE with care: its features are the pixels here, so the last
+layer that all passes through is the picture. Grad-CAM and Score-CAM there are the picture times one number: a
+map that says nothing of the class, points at a stroke always, and moves with the picture by construction.
+"""
+
+
+class Row(MethodRow):
+    """An explainer on a classifier: its hits for every τ in both poses, or the reason why there are none."""
+
+    transformed: NotRequired[Mapping[str, Score]]
+    untransformed: NotRequired[Mapping[str, Score]]
+    anywhere: NotRequired[dict[str, float | None]]
+    centre: NotRequired[dict[str, float | None]]
+    self_consistency: NotRequired[dict[str, Score]]
+
+
+class Values(TypedDict):
+    """What the result file holds."""
+
+    table: list[Row]
+    accuracy: dict[str, Any]
+    verdict: dict[str, int | None]
+    paper: Mapping[str, Sequence[float | None]]
+
+
+def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
+    """Play the game on the models of the MNIST experiment beside `folder`, or on the shipped ones."""
+    pair = pair_beside("mnist", folder, quick=quick, progress=progress)
+    return play(pair.site, pair.black_box, pair.test, folder, quick=quick)
+
+
+def play(
     site: nn.Module,
     black_box: nn.Module,
     data: Dataset,
+    folder: Path,
     *,
     methods: Sequence[str] | None = None,
     quick: bool = False,
     seed: int = 0,
-    out: Path | str | None = None,
-    watch: Watch | None = None,
 ) -> Result:
-    """Play the game with every method on both models; `out` is a folder from which a run resumes."""
+    """Play the game with every method on both models; a run resumes from `folder`."""
     start = time.perf_counter()
     names = list(METHODS) if methods is None else list(methods)
     dataset = data[:200] if quick else data
-    table: list[dict[str, Any]] = []
-    accuracy: dict[str, Any] = {}
+    values: Values = {"table": [], "accuracy": {}, "verdict": {}, "paper": dict(PAPER)}
     for kind, model in (("site", site), ("black_box", black_box)):
         for limit, group in _by_limit(names, len(dataset)).items():
-            play = partial(_compared, model, dataset, group, limit, seed=seed, watch=watch)
-            files = [None if out is None else Path(out) / f"{kind}-{limit}-{part}.json" for part in PARTS]
+            ask = partial(_compared, model, dataset, group, limit, seed=seed)
+            files = [folder / f"{kind}-{limit}-{part}.json" for part in PARTS]
             metrics = ["pointing_game", "accuracy"] if limit == len(dataset) else ["pointing_game"]
-            game = play(metrics, n_transforms=1, out=files[0])
-            consistency = play(["self_consistency"], n_transforms=2, out=files[1])
-            table += [_line(game, consistency, kind, method) for method in group]
+            game = ask(metrics, n_transforms=1, out=files[0])
+            consistency = ask(["self_consistency"], n_transforms=2, out=files[1])
+            values["table"] += [_row(game, consistency, kind, method) for method in group]
             model_cell = game.cell(MODEL, "accuracy")
             if model_cell is not None:
-                accuracy[kind] = model_cell.values
-    values = {"table": table, "accuracy": accuracy, "verdict": verdict(table), "paper": dict(PAPER)}
+                values["accuracy"][kind] = model_cell.values
+    values["verdict"] = verdict(values["table"])
     config = {"data": data.title, "n_images": len(dataset), "n_consistency": N_CONSISTENCY, "quick": quick}
     result = Result("mnist_pointing", values, config, seed, time.perf_counter() - start)
-    if out is not None:
-        result.save(Path(out) / "mnist_pointing.json")
-    return result
+    return save_result(result, folder)
 
 
-def verdict(table: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
+def verdict(table: Sequence[Row]) -> dict[str, int | None]:
     """The smallest τ at which SITE's own explanation reaches the paper's score; None if at no τ."""
-    own = [line for line in table if (line["model"], line["method"]) == ("site", "self_explanation")]
+    own = [row for row in table if (row["model"], row["method"]) == ("site", "self_explanation")]
     found: dict[str, int | None] = {}
     for pose, wanted in CLAIM.items():
-        scores = {t: own[0][pose][f"tau_{t}"]["value"] for t in TOLERANCES} if own and pose in own[0] else {}
-        found[pose] = next((t for t, score in scores.items() if score is not None and score >= wanted), None)
+        scores = _pointing(own[0], pose) if own else {}
+        reached = (t for t in TOLERANCES if scores and (scores[f"tau_{t}"]["value"] or 0.0) >= wanted)
+        found[pose] = next(reached, None)
     return found
 
 
-def to_markdown(result: Result) -> str:
-    """The table: ours for every τ, the paper's beside it."""
-    taus = [f"τ={t}" for t in TOLERANCES]
-    header = ["explainer", "classifier", "pose", *taus, "paper", "any point, τ=0", "pictures"]
-    rows = []
-    for line in result.values["table"]:
-        for column, pose in ((0, "transformed"), (2, "untransformed")):
-            paper = PAPER.get(line["method"], (None,) * 4)[column + (line["model"] != "site")]
-            scores = [number(line.get(pose, {}).get(f"tau_{t}", {}).get("value")) for t in TOLERANCES]
-            floor = number(line.get("anywhere", {}).get(pose))
-            cells = [
-                line["method"],
-                line["model"],
-                pose,
-                *scores,
-                number(paper),
-                floor,
-                str(line["n_images"]),
-            ]
-            rows.append(cells)
-    refused = [line for line in result.values["table"] if "reason" in line]
-    notes = [f"- {line['method']} on {line['model']}: {line['reason']}" for line in refused]
-    return "\n".join([markdown_table(header, rows, left=3), *notes]).rstrip() + "\n"
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """None: this result is two tables."""
+    return {}
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """The game for every τ, ours beside the paper's; then self-consistency with its floors."""
+    table: list[Row] = result.values["table"]
+    reached = "; ".join(
+        f"{pose} ≥ {CLAIM[pose]}: " + (f"from τ = {tau}" if tau is not None else "at no τ")
+        for pose, tau in result.values["verdict"].items()
+    )
+    where = source(result).removesuffix(")") + f", {result.seconds / 60:.0f} minutes)"
+    return (
+        "## Pointing game and self-consistency on MNIST, all methods\n\n"
+        f"{where}. SITE's own explanation, {reached}.\n\n"
+        f"{_layer_note(table)}\n"
+        + markdown_table(GAME, [cells for row in table for cells in _game_cells(row)], left=3)
+        + _refused(table)
+        + "\n### Self-consistency\n\n"
+        + markdown_table(
+            ["explainer", "classifier", *CONSISTENCY, "ms a picture"], [_consistency_cells(r) for r in table]
+        )
+    )
+
+
+def _refused(table: Sequence[Row]) -> str:
+    refused = [f"- {row['method']} on {row['model']}: {row['reason']}\n" for row in table if "reason" in row]
+    return "".join(["\n", *refused]) if refused else ""
+
+
+def _layer_note(table: Sequence[Row]) -> str:
+    """Which layer Grad-CAM read on SITE: a hidden one, or the pixels."""
+    rows = [row for row in table if (row["model"], row["method"]) == ("site", "grad_cam")]
+    layer = rows[0].get("options", {}).get("layer") if rows else None
+    return PIXELS_NOTE if layer is None else HIDDEN_NOTE.format(layer=layer)
+
+
+def _game_cells(row: Row) -> Iterator[list[str]]:
+    for column, pose in ((0, "transformed"), (2, "untransformed")):
+        paper = PAPER.get(row["method"], (None,) * 4)[column + (row["model"] != "site")]
+        found = _pointing(row, pose)
+        scores = [number(found[f"tau_{t}"]["value"]) if found else "–" for t in TOLERANCES]
+        floor = number(row.get("anywhere", {}).get(pose))
+        yield [row["method"], row["model"], pose, *scores, number(paper), floor, str(row["n_images"])]
+
+
+def _consistency_cells(row: Row) -> list[str]:
+    if "reason" in row:
+        return [row["method"], row["model"], f"not defined: {row['reason']}", *["–"] * 4]
+    scores = [score(row.get("self_consistency"), name) for name in CONSISTENCY]
+    return [row["method"], row["model"], *scores, number(row.get("ms_per_image"), 2)]
+
+
+def _pointing(row: Row, pose: str) -> Mapping[str, Score]:
+    return row.get("transformed", {}) if pose == "transformed" else row.get("untransformed", {})
 
 
 def _by_limit(names: Sequence[str], n: int) -> dict[int, list[str]]:
@@ -144,40 +219,25 @@ def _compared(
     )
 
 
-def _line(game: Comparison, consistencies: Comparison, kind: str, method: str) -> dict[str, Any]:
+def _row(game: Comparison, consistencies: Comparison, kind: str, method: str) -> Row:
     """One explainer on one classifier, or the reason why it does not apply."""
-    line: dict[str, Any] = {"model": kind, "method": method, "n_images": game.config["n_images"]}
     pointing = game.cell(method, "pointing_game")
-    line["options"] = dict(pointing.options) if pointing is not None else {}
     consistency = consistencies.cell(method, "self_consistency")
+    row: Row = {
+        "model": kind,
+        "method": method,
+        "n_images": game.config["n_images"],
+        "options": dict(pointing.options) if pointing is not None else {},
+    }
     for cell in (pointing, consistency):
         if cell is not None and cell.reason is not None:
-            return line | {"reason": cell.reason}
+            return {**row, "reason": cell.reason}
     if pointing is not None and pointing.values is not None:
-        for pose in CLAIM:
-            line[pose] = {name: score["score"] for name, score in pointing.values[pose].items()}
-        line["anywhere"] = {p: pointing.values[p]["tau_0"]["anywhere"]["value"] for p in CLAIM}
-        line["centre"] = {p: pointing.values[p]["tau_0"]["centre"]["value"] for p in CLAIM}
+        for pose in POSES:
+            row[pose] = {name: found["score"] for name, found in pointing.values[pose].items()}
+        for floor in FLOORS:
+            row[floor] = {pose: pointing.values[pose]["tau_0"][floor]["value"] for pose in POSES}
     if consistency is not None and consistency.values is not None:
-        names = ("raw", "floor", "calibrated", "centred")
-        line["self_consistency"] = {name: consistency.values[name] for name in names}
-    return line | {"ms_per_image": game.cost(method)}
-
-
-def main() -> None:
-    """Read the command line and run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("site")
-    parser.add_argument("black_box")
-    parser.add_argument("--data", default="mnist")
-    parser.add_argument("--out", type=Path, default=Path("results/mnist_pointing"))
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    data = load_dataset(options.data, split="test")
-    result = run(load(options.site), load(options.black_box), data, quick=options.quick, out=options.out)
-    logging.getLogger(__name__).info("%s\n%s", to_markdown(result), result.values["verdict"])
-
-
-if __name__ == "__main__":
-    main()
+        row["self_consistency"] = {name: consistency.values[name] for name in CONSISTENCY}
+    row["ms_per_image"] = game.cost(method)
+    return row

@@ -1,26 +1,42 @@
-"""Pictures to be shown, explained in two poses: as they are, and moved by a transform of their own.
+"""Pictures to be shown, explained and drawn in two poses: as they are, and moved by a transform of their own.
 
-The pose of picture i depends on the seed and i alone: it is the same in every figure.
+The pose of picture i depends on the seed and i alone: it is the same in every figure. Heatmaps are drawn on
+scales of their own, symmetric about zero: red speaks for the class, blue against it.
 """
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
+import numpy as np
 import torch
 from jaxtyping import Int64
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from torchsite.data import Dataset, batches, to_float
 from torchsite.metrics import Poses
 from torchsite.metrics.carried import carry
 from torchsite.model import SITE
-from torchsite.paper.arrays import save_arrays
+from torchsite.model.drawing import COLOURS, new_figure, show_picture
+from torchsite.paper.experiment import Arrays
 from torchsite.results import Result
 from torchsite.shapes import Labels
 from torchsite.transforms import Transform
 
 Rows = Int64[Tensor, " pictures"]
+
+Shown = TypedDict(
+    "Shown",
+    {
+        "row": int,
+        "class": str,
+        "predicted": str,
+        "predicted when moved": str,
+        "probability": float,
+        "self-consistency": float,
+    },
+)
 
 
 def pose_of(model: SITE, rows: Rows) -> Transform:
@@ -49,7 +65,7 @@ def _place(names: Sequence[str], name: str) -> int:
     return names.index(name) if name in names else len(names)
 
 
-def explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[dict[str, Any]], dict[str, Tensor]]:
+def explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[Shown], dict[str, Tensor]]:
     """What there is to say of each picture, and its arrays.
 
     These are the picture, the map of its predicted class, I(x); both for the moved picture, I(T x); and the
@@ -62,7 +78,7 @@ def explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[dict[str, An
     classes = before.predicted
     both = carry(before.heatmaps(classes=classes), after.heatmaps(classes=classes), transform)
     scores = both.raw
-    notes = [
+    shown: list[Shown] = [
         {
             "row": int(rows[i]),
             "class": data.classes[int(data.labels[rows[i]])],
@@ -74,19 +90,33 @@ def explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[dict[str, An
         for i in range(len(rows))
     ]
     maps = {"maps": both.untouched, "moved_maps": both.renewed, "carried_maps": both.carried}
-    return notes, {"images": images, "moved": moved} | maps
+    return shown, {"images": images, "moved": moved} | maps
 
 
-def keep(
-    name: str,
-    folder: Path,
-    values: Mapping[str, Any],
-    config: Mapping[str, Any],
-    arrays: Mapping[str, Tensor],
-    seconds: float,
-) -> Result:
-    """The result with its arrays beside it."""
-    result = Result(name, values, config, 0, seconds)
-    save_arrays(folder / f"{name}.npz", arrays)
-    result.save(folder / f"{name}.json")
-    return result
+def sheet_of(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """All pictures of a result on one sheet; none without arrays."""
+    return {result.name: draw_two_poses(result.values["pictures"], arrays)} if arrays else {}
+
+
+def draw_two_poses(shown: Sequence[Shown], arrays: Arrays) -> Figure:
+    """Pictures above, explanations below; each picture beside its moved self."""
+    figure, grid = new_figure(2, 2 * len(shown), 1.2)
+    for i, one in enumerate(shown):
+        as_is, moved = arrays["images"][i], arrays["moved"][i]
+        show_picture(grid[0][2 * i], as_is, one["predicted"])
+        show_picture(grid[0][2 * i + 1], moved, one["predicted when moved"])
+        show_overlay(grid[1][2 * i], as_is, arrays["maps"][i])
+        cosine = f"cosine {one['self-consistency']:.2f}"
+        show_overlay(grid[1][2 * i + 1], moved, arrays["moved_maps"][i], cosine)
+    return figure
+
+
+def show_overlay(axes: Axes, image: Tensor, heatmap: Tensor, title: str = "") -> None:
+    """A faint grey picture, and over it the map: the stronger the evidence, the less the picture is seen."""
+    grey = 0.6 + 0.4 * np.asarray(image.float().mean(0).clamp(0, 1))
+    values = np.asarray(heatmap.float())
+    bound = float(np.abs(values).max()) or 1.0
+    axes.imshow(grey, cmap="gray", vmin=0, vmax=1)
+    strength = np.clip(np.abs(values) / bound, 0, 1) ** 0.7
+    axes.imshow(values, cmap=COLOURS, vmin=-bound, vmax=bound, alpha=strength)
+    axes.set_title(title, fontsize=7, pad=2)

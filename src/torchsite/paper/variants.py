@@ -14,15 +14,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from torchsite.data import Dataset, load_dataset, to_float
+from torchsite.data import CATALOGUE, Dataset, load_dataset, to_float
 from torchsite.evaluation.evaluate import evaluate
 from torchsite.model import SITE, BlackBox
 from torchsite.model.blocks import n_parameters
-from torchsite.paper.arrays import save_arrays
-from torchsite.paper.runs import QUICK, trained
+from torchsite.model.drawing import new_figure, prototype_pictures, show_picture
+from torchsite.paper.accuracy import MEASURES
+from torchsite.paper.cache import save_result
+from torchsite.paper.experiment import Arrays
+from torchsite.paper.models import QUICK, train_or_load
+from torchsite.paper.section import Pictures
 from torchsite.paper.shown import pose_of
+from torchsite.report.format import markdown_table, score
 from torchsite.results import Result
 from torchsite.shapes import Images, Prototypes
 
@@ -31,6 +37,7 @@ from torchsite.shapes import Images, Prototypes
 class Study:
     """One recipe, what all variants change, and what each changes."""
 
+    title: str
     recipe: str
     variants: Mapping[str, Mapping[str, Any]]
     common: Mapping[str, Any] = field(default_factory=lambda: {"epochs": 6, "validate_every": 6})
@@ -46,9 +53,9 @@ _GENERATORS: Mapping[str, Mapping[str, Any]] = {
     "dense": {"model.generator": "dense", "model.generator_options": {"widths": [24, 48, 96]}},
 }
 STUDIES: Mapping[str, Study] = {
-    "targets": Study("mnist", _TARGETS),
-    "targets_fashion": Study("fashion_mnist", _TARGETS),
-    "generators": Study("mnist", _GENERATORS),
+    "targets": Study("Targets of the transformation loss, MNIST", "mnist", _TARGETS),
+    "targets_fashion": Study("Targets of the transformation loss, Fashion-MNIST", "fashion_mnist", _TARGETS),
+    "generators": Study("Forms of the generator", "mnist", _GENERATORS),
 }
 
 
@@ -61,13 +68,13 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
     test = load_dataset(name_of_data, "test")
     data = load_dataset(name_of_data, "train")[: study.n_pictures], test
     as_judge = common | {"model.kind": "black_box"}
-    judge = trained(study.recipe, folder / "judge", as_judge, data=data, progress=progress)
+    judge = train_or_load(study.recipe, folder / "judge", as_judge, data=data, progress=progress)
     assert isinstance(judge, BlackBox)
-    values: dict[str, Any] = {}
+    values: dict[str, Mapping[str, Any]] = {}
     arrays: dict[str, Tensor] = {}
     for variant, changes in study.variants.items():
         place = folder / variant
-        model = trained(study.recipe, place, common | dict(changes), data=data, progress=progress)
+        model = train_or_load(study.recipe, place, common | dict(changes), data=data, progress=progress)
         measured = evaluate(model, test, judge=judge, limit=100 if quick else 2000)
         assert isinstance(model, SITE)
         arrays["pictures"], arrays[variant] = prototypes_of(model, test)
@@ -79,10 +86,7 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
             **measured.values,
         }
     config = {"recipe": study.recipe, "common": common, "n_pictures": study.n_pictures, "quick": quick}
-    result = Result(name, values, config, 0, time.monotonic() - started)
-    save_arrays(folder / f"{name}.npz", arrays)
-    result.save(folder / f"{name}.json")
-    return result
+    return save_result(Result(name, values, config, 0, time.monotonic() - started), folder, arrays)
 
 
 def prototypes_of(model: SITE, test: Dataset) -> tuple[Images, Prototypes]:
@@ -90,3 +94,40 @@ def prototypes_of(model: SITE, test: Dataset) -> tuple[Images, Prototypes]:
     image = to_float(test.images[:1])
     pictures = torch.cat([image, pose_of(model, torch.zeros(1, dtype=torch.int64))(image)])
     return pictures, model.explain(pictures).prototypes
+
+
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """What each variant draws for one picture, as it is and moved: the prototypes of all classes."""
+    if not arrays:
+        return {}
+    lines = [
+        (f"{variant}, {pose}", arrays["pictures"][row], prototype_pictures(arrays[variant][row]))
+        for variant in result.values
+        for row, pose in enumerate(("as it is", "moved"))
+    ]
+    classes = CATALOGUE[result.config["recipe"]].classes
+    figure, grid = new_figure(len(lines), 1 + len(classes), 0.9)
+    for (first, *others), (title, picture, prototypes) in zip(grid, lines, strict=True):
+        show_picture(first, picture, title)
+        for name, axes, prototype in zip(classes, others, prototypes, strict=True):
+            show_picture(axes, prototype, name if axes in grid[0] else "")
+    return {result.name: figure}
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """The measures of all variants side by side, and the prototypes that they draw."""
+    variants, config = result.values, result.config
+    rows = [[name, *(score(v, *path) for v in variants.values())] for name, path in MEASURES.items()]
+    rows.append(["parameters", *(f"{v['parameters']:,}" for v in variants.values())])
+    rows.append(["training, minutes", *(f"{v['training seconds'] / 60:.1f}" for v in variants.values())])
+    settings = ", ".join(f"{key} {value}" for key, value in config["common"].items())
+    said = "\nThe first test picture as it is and moved, and the prototypes of all classes for it:\n"
+    sheet = pictures.sheet(result.name, "Prototypes of all classes, variant by variant")
+    return (
+        f"## {STUDIES[result.name].title}\n\n"
+        f"`torchsite reproduce {result.name} --publish` → `results/{result.name}.json` "
+        f"({config['recipe']}, first {config['n_pictures']:,} training pictures, {settings}; "
+        f"measured on the first 2,000 test pictures; {result.time})\n\n"
+        + markdown_table(["", *variants], rows)
+        + (said + sheet if sheet else "")
+    )

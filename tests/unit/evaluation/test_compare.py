@@ -16,7 +16,6 @@ from torchsite.data import Dataset
 from torchsite.errors import ConfigError, NotApplicableError
 from torchsite.evaluation.compare import MODEL, Comparison, compare
 from torchsite.metrics import METRICS, Measure, strokes
-from torchsite.paper import pointing as mnist_pointing
 from torchsite.randomness import make_rng
 from torchsite.report.comparison import draw, save_report, to_csv, to_markdown, to_rich
 from torchsite.results import Result
@@ -213,25 +212,6 @@ def test_the_command_writes_and_resumes(tmp_path, monkeypatch):
         assert ran.exit_code == 0, ran.output
         assert "calibrated" in ran.output
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".md", ".csv", ".png"}
-
-
-def test_the_pointing_experiment_tells_the_smallest_tolerance(tmp_path):
-    methods = ["self_explanation", "random", "occlusion"]
-    result = mnist_pointing.run(templates(), convnet(), pixels(), quick=True, methods=methods, out=tmp_path)
-    lines = {(line["model"], line["method"]): line for line in result.values["table"]}
-    assert set(lines) == {(model, method) for model in ("site", "black_box") for method in methods}
-    assert "reason" in lines["black_box", "self_explanation"]
-    assert set(lines["site", "random"]["transformed"]) == {"tau_0", "tau_1", "tau_2", "tau_3"}
-    assert set(result.values["verdict"]) == {"transformed", "untransformed"}
-    assert "0.9993" in mnist_pointing.to_markdown(result)
-    assert Result.load(tmp_path / "mnist_pointing.json").values["verdict"] == result.values["verdict"]
-
-
-def test_the_verdict_is_the_smallest_tolerance_that_reaches_the_claim():
-    scores = {f"tau_{t}": {"value": value} for t, value in enumerate((0.9, 0.9995, 0.9997, 1.0))}
-    line = {"model": "site", "method": "self_explanation", "transformed": scores, "untransformed": scores}
-    assert mnist_pointing.verdict([line]) == {"transformed": 1, "untransformed": 2}
-    assert mnist_pointing.verdict([]) == {"transformed": None, "untransformed": None}
 
 
 def test_every_measure_says_what_it_shows():

@@ -13,92 +13,82 @@ Cost:     four trainings and all methods on all four models within 90 minutes on
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
-from torch import Tensor
+from matplotlib.figure import Figure
 
 from torchsite.attribution import METHODS
-from torchsite.data import BamDataset, Dataset
-from torchsite.evaluation.evaluate import evaluate
-from torchsite.evaluation.fingerprints import fingerprint
-from torchsite.evaluation.methods import applies
-from torchsite.paper.arrays import load_arrays, save_arrays
-from torchsite.paper.bam.data import BamHalves, painted_halves, real_halves
-from torchsite.paper.bam.measures import (
-    LABELLINGS,
-    MODELS,
-    Models,
-    measure_method,
-    options_of,
-    patched_scenes,
-)
-from torchsite.paper.bam.sheet import SHEET, keep_sheet
-from torchsite.paper.cache import step
-from torchsite.paper.runs import trained
+from torchsite.paper.bam.models import LABELLINGS, RECIPE, settings_of, train_all
+from torchsite.paper.bam.sheet import SHEET, Sheet, draw_sheets, make_sheet
+from torchsite.paper.bam.steps import Row, measure_methods, measure_model
+from torchsite.paper.cache import save_result
+from torchsite.paper.experiment import Arrays
+from torchsite.paper.models import KINDS, training_seconds
+from torchsite.paper.section import CONSISTENCY, Pictures, own_first, row_name, source, spoken
+from torchsite.report.format import estimate, look_up, markdown_table, method_name, score
 from torchsite.results import Result
-from torchsite.training.recipes import load_recipe
-
-RECIPE = "bam"
-
-# From nothing: a smaller pyramid, half the pixels, as much time.
-SCRATCH: Mapping[str, Any] = {
-    "size": 64,
-    "model.feature_extractor": "pyramid",
-    "model.extractor_options": {"widths": [24, 48, 96, 192]},
-    "precision": "bf16",
-    "schedule": "one_cycle",
-    "optimiser": "muon",
-    "learning_rate": 3e-3,
-    "epochs": 4,
-}
-QUICK: Mapping[str, Any] = {
-    "size": 32,
-    "model.feature_extractor": "pyramid",
-    "model.extractor_options": {"widths": [8, 16, 16, 32], "common": 16},
-    "model.generator_options": {"widths": [8, 16, 16], "trunk": [16, 8, 8]},
-    "learning_rate": 5e-3,
-    "batch_size": 16,
-    "epochs": 4,
-    "validate_every": 4,
-}
-
-# How many test pictures a method explains, eight times each; the passes that a slow one may take.
-N_OWN, N_USUAL, PASSES = 500, 200, 2_000
-N_HELD_OUT = 150
-PATCH_STEPS = 20
 
 QUICK_METHODS = ("self_explanation", "gradient", "grad_cam", "excitation_backprop", "random")
 
+TITLES = {"bam": "from ImageNet", "bam_scratch": "from nothing"}
+HELD_OUT_SHOWN = ("self_explanation", "grad_cam", "guided_backprop", "gradient", "random")
 
-def run(
-    folder: Path,
-    *,
-    changes: Mapping[str, Any] | None = None,
-    name: str = "bam",
-    quick: bool = False,
-    progress: bool = False,
-) -> Result:
+# The scores that decide, and where a row keeps them.
+DECISIVE: Mapping[str, tuple[str, ...]] = {
+    "MCS, untransformed": ("untransformed", "mcs"),
+    "MCS, transformed": ("transformed", "mcs"),
+    "pointing at objects, transformed": ("pointing objects", "transformed", "tau_0", "score"),
+    "pointing at scenes, transformed": ("pointing scenes", "transformed", "tau_0", "score"),
+}
+OF_MODELS: Mapping[str, tuple[str, ...]] = {
+    "accuracy, untransformed": ("accuracy", "untransformed"),
+    "accuracy, transformed": ("accuracy", "transformed"),
+    "scene accuracy with unseen objects": ("held_out accuracy", "untransformed"),
+    **{f"self-consistency, {name}": ("self_consistency", name) for name in CONSISTENCY},
+}
+
+INTRODUCTION = """Fruit and pets ({objects} classes) pasted on {scenes} classes of scenes, {n_train:,}
+pictures to train on, {n_test:,} to test with. SITE and the black box are trained twice, by object and by
+scene, {minutes} minutes in all with every measure. Of each method, the map of the true class is taken from
+the model of that kind; methods that read a layer read the features of the extractor on either model; the
+number of pictures depends on the cost. MCS has a floor of 0; IDR and IIR are shown over what the same
+comparison gives between different pictures. Pointing is at τ = 0, with what any point gets in brackets.
+What was tried stands in [design/bam.md](design/bam.md).
+"""
+
+
+Ranking = TypedDict(
+    "Ranking",
+    {"first": str | None, "scores": dict[str, float], "own rank": int | None, "own": float | None},
+)
+
+
+class Values(TypedDict):
+    """What the result file holds; models are named by kind and labelling, as in "site, object"."""
+
+    accuracy: dict[str, Mapping[str, Any]]
+    training: dict[str, float]
+    table: list[Row]
+    verdict: dict[str, Ranking]
+    sheet: Sheet
+
+
+def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Train four models (or take them from `folder`), measure every method on both kinds, keep two sheets."""
     started = time.monotonic()
-    settings = dict(changes or {}) | (dict(QUICK) if quick else {})
+    settings, steps = settings_of(name, quick), folder / "steps"
     halves, models = train_all(folder, settings, quick=quick, progress=progress)
-    accuracy = {
-        f"{kind}, {by}": _accuracy(getattr(models[kind], f"{by}s"), halves, by, folder / "steps", kind)
-        for kind in MODELS
-        for by in LABELLINGS
-    }
+    both = [(kind, by) for kind in KINDS for by in LABELLINGS]
     methods = [m for m in METHODS if not quick or m in QUICK_METHODS]
-    table = [
-        line for kind in MODELS for line in measured(kind, models[kind], halves, methods, folder / "steps")
-    ]
-    values = {
-        "accuracy": accuracy,
-        "training": {f"{k}, {by}": _training_seconds(folder, k, by) for k in MODELS for by in LABELLINGS},
+    table = [row for kind in KINDS for row in measure_methods(kind, models[kind], halves, methods, steps)]
+    sheet, arrays = make_sheet(models, halves.test, [m for m in SHEET if m in methods])
+    values: Values = {
+        "accuracy": {f"{k}, {by}": measure_model(models[k].by(by), halves, by, steps, k) for k, by in both},
+        "training": {f"{k}, {by}": training_seconds(folder / f"{k}-{by}") for k, by in both},
         "table": table,
         "verdict": verdict(table),
-        "sheet": keep_sheet(models, halves.test, [m for m in SHEET if m in methods], folder / f"{name}.npz"),
+        "sheet": sheet,
     }
     config = {
         "recipe": RECIPE,
@@ -111,122 +101,82 @@ def run(
         "quick": quick,
     }
     result = Result(name, values, config, 0, _seconds(values, time.monotonic() - started))
-    result.save(folder / f"{name}.json")
-    return result
+    return save_result(result, folder, arrays)
 
 
-def train_all(
-    folder: Path, settings: Mapping[str, Any], *, quick: bool, progress: bool
-) -> tuple[BamHalves, dict[str, Models]]:
-    """The pictures, and four models trained on them or taken from `folder`."""
-    size = int(settings.get("size") or load_recipe(RECIPE).size or 96)
-    halves = painted_halves(size) if quick else real_halves(size, progress=progress)
-    return halves, {kind: train_both(kind, halves, folder, settings, progress) for kind in MODELS}
-
-
-def train_both(
-    kind: str, halves: BamHalves, folder: Path, changes: Mapping[str, Any], progress: bool
-) -> Models:
-    """One kind of model, by object and by scene."""
-    found = [
-        trained(
-            RECIPE,
-            folder / f"{kind}-{by}",
-            dict(changes) | {"model.kind": kind},
-            data=(halves.train.labelled(by), halves.test.labelled(by)),
-            progress=progress,
-        )
-        for by in LABELLINGS
-    ]
-    return Models(*found)
-
-
-def n_pictures(method: str) -> int:
-    """How many test pictures a method explains: its own explanation, which costs little, the most."""
-    if method in ("self_explanation", "random"):
-        return N_OWN
-    return METHODS[method].n_pictures(N_USUAL, PASSES)
-
-
-def measured(
-    kind: str, models: Models, halves: BamHalves, methods: Sequence[str], steps: Path
-) -> list[dict[str, Any]]:
-    """Every method on one kind of model, on the test pictures and on those with objects never seen."""
-    weights = fingerprint(*(t for m in (models.objects, models.scenes) for t in m.state_dict().values()))
-    names = [name for name in methods if applies(name, models.objects)]
-    most = max(min(n_pictures(name), len(halves.test)) for name in names)
-    parts = {"test": halves.test[:most], "held_out": halves.held_out[:N_HELD_OUT]}
-    patched = {part: _patched(kind, part, models, bam, steps, weights) for part, bam in parts.items()}
-    lines = []
-    for method in names:
-        line: dict[str, Any] = {"model": kind, "method": method}
-        for part, bam in parts.items():
-            n = min(n_pictures(method), len(bam))
-            n = n if part == "test" or method == "self_explanation" else min(n, len(bam) // 3)
-            config: dict[str, Any] = {
-                "weights": weights,
-                "pictures": fingerprint(bam.images[:n]),
-                "options": options_of(method, models.objects),
-                "n_images": n,
-            }
-            find = partial(measure_method, method, models, bam[:n], patched[part][:n], named=part == "test")
-            line[part] = dict(step(steps / f"{kind}-{part}-{method}.json", config, find).values)
-        lines.append(line)
-    return lines
-
-
-def verdict(table: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def verdict(table: Sequence[Row]) -> dict[str, Ranking]:
     """Who is first on MCS and on pointing under transformation, and by how much; all that have a value."""
-    paths = {
-        "MCS, untransformed": ("untransformed", "mcs"),
-        "MCS, transformed": ("transformed", "mcs"),
-        "pointing at objects, transformed": ("pointing objects", "transformed", "tau_0", "score"),
-        "pointing at scenes, transformed": ("pointing scenes", "transformed", "tau_0", "score"),
-    }
-    return {name: _ranking(table, path) for name, path in paths.items()}
+    return {name: _ranking(table, path) for name, path in DECISIVE.items()}
 
 
-def _accuracy(model: Any, halves: BamHalves, by: str, steps: Path, kind: str) -> dict[str, Any]:
-    """Accuracy and, for SITE, self-consistency on the test pictures; scenes also with objects never seen."""
-    data: Dataset = halves.test.labelled(by)
-    config = {"weights": fingerprint(*model.state_dict().values()), "pictures": fingerprint(data.images)}
-
-    def find() -> dict[str, Any]:
-        found = dict(evaluate(model, data, batch_size=50).values)
-        if by == "scene":
-            strangers = evaluate(model, halves.held_out.labelled(by), batch_size=50)
-            found["held_out accuracy"] = strangers.values["accuracy"]
-        return found
-
-    return dict(step(steps / f"{kind}-{by}-evaluation.json", config, find).values)
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """One picture as it is, and moved, with the maps of all methods."""
+    return draw_sheets(result, arrays)
 
 
-def _patched(kind: str, part: str, models: Models, bam: BamDataset, steps: Path, weights: str) -> Tensor:
-    path = steps / f"{kind}-{part}-patches-{weights}-{fingerprint(bam.images)}.npz"
-    if not path.exists():
-        save_arrays(path, {"patched": patched_scenes(models.scenes, bam, PATCH_STEPS)})
-    return load_arrays(path)["patched"]
+def section(result: Result, pictures: Pictures) -> str:
+    """Accuracy of the four models, all methods in both poses, objects never seen, and who is first."""
+    config, lines = result.config, own_first(result.values["table"])
+    introduction = INTRODUCTION.format(
+        objects=len(config["objects"]),
+        scenes=len(config["scenes"]),
+        n_train=config["n_train"],
+        n_test=config["n_test"],
+        minutes=f"{result.seconds / 60:.0f}",
+    )
+    known = [row for row in lines if row["method"] in HELD_OUT_SHOWN]
+    refused = [row for row in lines if "reason" in row["test"]]
+    parts = [
+        f"## BAM: objects on scenes, {TITLES[result.name]}\n",
+        f"{source(result)}\n",
+        introduction,
+        _of_models(result),
+        "\n".join(f"- {sentence}" for sentence in verdict_sentences(result.values["verdict"])) + "\n",
+        "### Pictures as they are\n",
+        _of_methods(lines, "test", "untransformed"),
+        "### Pictures in random poses\n",
+        _of_methods(lines, "test", "transformed"),
+        "### Objects of classes never seen (COCO), pictures in random poses\n",
+        "The object model explains the class it names: is it drawn to an object that it does not know?\n",
+        _of_methods(known, "held_out", "transformed"),
+        *(f"- {row_name(row)} is not defined: {row['test']['reason']}" for row in refused),
+        "\nThe sheets of one picture, as it is and moved, are in the folder of the run.\n",
+    ]
+    return "\n".join(parts)
 
 
-def _training_seconds(folder: Path, kind: str, by: str) -> float:
-    return Result.load(folder / f"{kind}-{by}" / "result.json").seconds
+def verdict_sentences(verdict: Mapping[str, Ranking]) -> list[str]:
+    """Who is first, and how far SITE's own explanation is from it."""
+    sentences = []
+    for measure, found in verdict.items():
+        if found["first"] is None or found["own"] is None:
+            continue
+        scores = list(found["scores"].items())
+        if found["own rank"] == 1:
+            rest = f"; next is {spoken(scores[1][0])} with {scores[1][1]:.3f}" if len(scores) > 1 else ""
+            sentences.append(f"{measure}: SITE itself is first with {found['own']:.3f}{rest}.")
+        else:
+            name, score = scores[0]
+            sentences.append(
+                f"{measure}: first is {spoken(name)} with {score:.3f}; SITE itself is number "
+                f"{found['own rank']} with {found['own']:.3f}, {score - found['own']:.3f} less."
+            )
+    return sentences
 
 
-def _seconds(values: Mapping[str, Any], now: float) -> float:
+def _seconds(values: Values, now: float) -> float:
     """How long everything took, whether now or in an earlier part of the run."""
-    measures = [line[part].get("seconds", 0.0) for line in values["table"] for part in ("test", "held_out")]
+    parts = (part for row in values["table"] for part in (row["test"], row["held_out"]))
+    measures = [part.get("seconds", 0.0) for part in parts]
     return max(now, sum(values["training"].values()) + sum(measures))
 
 
-def _ranking(table: Sequence[Mapping[str, Any]], path: Sequence[str]) -> dict[str, Any]:
+def _ranking(table: Sequence[Row], path: Sequence[str]) -> Ranking:
     scores: dict[str, float] = {}
-    for line in table:
-        found: Any = line["test"]
-        for key in path:
-            found = found.get(key, {}) if isinstance(found, Mapping) else {}
-        value = found.get("value") if isinstance(found, Mapping) else None
-        if value is not None and line["method"] != "random":
-            scores[f"{line['method']} on {line['model']}"] = value
+    for row in table:
+        value = look_up(row["test"], *path, "value")
+        if value is not None and row["method"] != "random":
+            scores[f"{row['method']} on {row['model']}"] = value
     order = sorted(scores, key=lambda name: -scores[name])
     own = "self_explanation on site"
     return {
@@ -235,3 +185,44 @@ def _ranking(table: Sequence[Mapping[str, Any]], path: Sequence[str]) -> dict[st
         "own rank": order.index(own) + 1 if own in order else None,
         "own": scores.get(own),
     }
+
+
+def _of_models(result: Result) -> str:
+    models: Mapping[str, Mapping[str, Any]] = result.values["accuracy"]
+    seconds: Mapping[str, float] = result.values["training"]
+    rows = [[name, *(score(found, *path) for found in models.values())] for name, path in OF_MODELS.items()]
+    rows.append(["training, minutes", *(f"{seconds[name] / 60:.1f}" for name in models)])
+    return markdown_table(["", *(name.replace("_", " ").replace("site", "SITE") for name in models)], rows)
+
+
+def _of_methods(rows: Sequence[Row], part: str, pose: str) -> str:
+    header = [
+        "explainer",
+        "MCS",
+        "IDR (floor)",
+        "IIR (floor)",
+        "points at object",
+        "points at scene",
+        "pictures",
+    ]
+    found = [(row, row["test"] if part == "test" else row["held_out"]) for row in rows]
+    return markdown_table(
+        header, [_cells(row, scores, pose) for row, scores in found if "reason" not in scores]
+    )
+
+
+def _cells(row: Row, found: Mapping[str, Any], pose: str) -> list[str]:
+    scores = found[pose]
+    pointing = [found[f"pointing {what}"][pose]["tau_0"] for what in ("objects", "scenes")]
+    return [
+        row_name(row) if row["method"] != "self_explanation" else method_name(row["method"]),
+        score(scores, "mcs"),
+        _with_floor(scores["idr"], scores["idr_floor"]),
+        _with_floor(scores["iir"], scores["iir_floor"]),
+        *(_with_floor(hits["score"], hits["anywhere"]) for hits in pointing),
+        str(found["n_images"]),
+    ]
+
+
+def _with_floor(found: Mapping[str, Any], floor: Mapping[str, Any]) -> str:
+    return f"{estimate(found, 3, interval=False)} ({estimate(floor, 3, interval=False)})"

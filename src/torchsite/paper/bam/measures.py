@@ -8,7 +8,7 @@ region with them.
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -21,22 +21,13 @@ from torchsite.errors import NotApplicableError
 from torchsite.evaluation.methods import options_of as usual_options
 from torchsite.metrics import BAM, Explainer, PointingGame, Poses, as_explainer, insignificant_patch, plain
 from torchsite.model import SITE, BlackBox
+from torchsite.paper.bam.models import Models
 from torchsite.randomness import make_rng
 from torchsite.shapes import Images, Labels
 
 POSES = ("untransformed", "transformed")
-MODELS = ("site", "black_box")
-LABELLINGS = ("object", "scene")
 TOLERANCES = (0, 3)
 BATCH = 25
-
-
-@dataclass(frozen=True, eq=False)
-class Models:
-    """One kind of model, trained twice on the same pictures: to name the object, and to name the scene."""
-
-    objects: SITE | BlackBox
-    scenes: SITE | BlackBox
 
 
 class Once:
@@ -70,7 +61,7 @@ def patched_scenes(model: SITE | BlackBox, bam: BamDataset, n_steps: int) -> Ima
 def measure_method(
     method: str, models: Models, bam: BamDataset, patched: Images | None, *, named: bool = True, seed: int = 0
 ) -> dict[str, Any]:
-    """All of BAM's figures for one method; `{"reason": …}` if it does not apply to these models.
+    """All of BAM's scores for one method; `{"reason": …}` if it does not apply to these models.
 
     Where the object model knows the objects, their true class is explained (`named`); else the class it says.
     """

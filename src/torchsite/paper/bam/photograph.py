@@ -15,15 +15,19 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 from PIL import Image, ImageDraw
 
 from torchsite.data import BamDataset, Dataset, to_float
 from torchsite.data.bam import compose
-from torchsite.paper.bam import experiment as bam
-from torchsite.paper.bam.measures import LABELLINGS, MODELS, Models
-from torchsite.paper.bam.sheet import SHEET, keep_sheet
+from torchsite.paper.bam.experiment import QUICK_METHODS
+from torchsite.paper.bam.measures import POSES
+from torchsite.paper.bam.models import Models, models_in
+from torchsite.paper.bam.sheet import SHEET, Sheet, draw_sheets, make_sheet
+from torchsite.paper.cache import save_result
+from torchsite.paper.experiment import Arrays
 from torchsite.paper.photographs import open_photograph
-from torchsite.paper.runs import finished, load_finished
+from torchsite.paper.section import Pictures, source
 from torchsite.results import Result
 from torchsite.shapes import Size
 
@@ -35,23 +39,33 @@ PLACE = 3  # the random stream that says how large the face is and where
 def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Explain one picture with the models of the BAM experiment beside; train them if they are not there."""
     started = time.monotonic()
-    place = folder.with_name("bam-quick" if quick else "bam")
-    models = _models(place, quick=quick, progress=progress)
-    picture = photograph(models["site"])
-    methods = [method for method in SHEET if not quick or method in bam.QUICK_METHODS]
-    sheet = keep_sheet(models, picture, methods, folder / "bam_photograph.npz")
+    models = models_in(folder.with_name("bam-quick" if quick else "bam"), quick=quick, progress=progress)
+    methods = [method for method in SHEET if not quick or method in QUICK_METHODS]
+    sheet, arrays = make_sheet(models, photograph(models["site"]), methods)
     config = {"quick": quick, "sources": ["scikit-image's chelsea.png", "scikit-learn's china.jpg"]}
     result = Result("bam_photograph", {"sheet": sheet}, config, 0, time.monotonic() - started)
-    result.save(folder / "bam_photograph.json")
-    return result
+    return save_result(result, folder, arrays)
 
 
-def _models(place: Path, *, quick: bool, progress: bool) -> dict[str, Models]:
-    """The four models of the BAM experiment; its pictures are composed only if one has to be trained."""
-    folders = {kind: [place / f"{kind}-{by}" for by in LABELLINGS] for kind in MODELS}
-    if all(finished(folder) for both in folders.values() for folder in both):
-        return {kind: Models(*map(load_finished, both)) for kind, both in folders.items()}
-    return bam.train_all(place, bam.QUICK if quick else {}, quick=quick, progress=progress)[1]
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """The picture as it is, and moved, with the maps of all methods."""
+    return draw_sheets(result, arrays)
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """The two sheets, and what SITE takes the picture for."""
+    sheet: Sheet = result.values["sheet"]
+    object_seen, scene_seen = (name.replace("_", " ") for name in (sheet["object"], sheet["scene"]))
+    links = (pictures.sheet(f"{result.name}-{pose}", f"All methods on both models, {pose}") for pose in POSES)
+    return (
+        "### The comparison sheets\n\n"
+        f"{source(result)}\n\n"
+        f"A cat's face on a pagoda (photographs that come with scikit-image and scikit-learn), as it is and "
+        f"in a pose of its own for either model. SITE takes the object for {object_seen} and the scene "
+        f"for {scene_seen}; it knows no pagodas. SITE's maps are its own, the others are of the black "
+        f"box.\n"
+        f"{''.join(links)}"
+    )
 
 
 def photograph(models: Models) -> BamDataset:

@@ -1,0 +1,93 @@
+"""The steps of the BAM experiment, each kept in a file: four models and every method on both kinds."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from torchsite.attribution import METHODS
+from torchsite.data import BamDataset
+from torchsite.evaluation.evaluate import evaluate
+from torchsite.evaluation.fingerprints import fingerprint
+from torchsite.evaluation.methods import applies
+from torchsite.model import SITE, BlackBox
+from torchsite.paper.bam.data import BamHalves
+from torchsite.paper.bam.measures import measure_method, options_of, patched_scenes
+from torchsite.paper.bam.models import Models
+from torchsite.paper.cache import load_arrays, save_arrays, step
+from torchsite.paper.models import weights_of
+from torchsite.paper.section import OfMethod
+
+# How many test pictures a method explains, eight times each; the passes that a slow one may take.
+N_OWN, N_USUAL, PASSES = 500, 200, 2_000
+N_HELD_OUT = 150
+PATCH_STEPS = 20
+
+
+class Row(OfMethod):
+    """A method on a kind of model: its scores, or `{"reason": …}`, on test pictures and on unseen objects."""
+
+    test: Mapping[str, Any]
+    held_out: Mapping[str, Any]
+
+
+def n_pictures(method: str) -> int:
+    """How many test pictures a method explains: its own explanation, which costs little, the most."""
+    if method in ("self_explanation", "random"):
+        return N_OWN
+    return METHODS[method].n_pictures(N_USUAL, PASSES)
+
+
+def measure_model(
+    model: SITE | BlackBox, halves: BamHalves, by: str, steps: Path, kind: str
+) -> Mapping[str, Any]:
+    """Accuracy and, for SITE, self-consistency on the test pictures; scenes also with objects never seen."""
+    data = halves.test.labelled(by)
+    config = {"weights": weights_of(model), "pictures": fingerprint(data.images)}
+
+    def find() -> dict[str, Any]:
+        found = dict(evaluate(model, data, batch_size=50).values)
+        if by == "scene":
+            strangers = evaluate(model, halves.held_out.labelled(by), batch_size=50)
+            found["held_out accuracy"] = strangers.values["accuracy"]
+        return found
+
+    return step(steps / f"{kind}-{by}-evaluation.json", config, find).values
+
+
+def measure_methods(
+    kind: str, models: Models, halves: BamHalves, methods: Sequence[str], steps: Path
+) -> list[Row]:
+    """Every method on one kind of model, on the test pictures and on those with objects never seen."""
+    weights = weights_of(models.objects, models.scenes)
+    names = [name for name in methods if applies(name, models.objects)]
+    most = max(min(n_pictures(name), len(halves.test)) for name in names)
+    parts = {"test": halves.test[:most], "held_out": halves.held_out[:N_HELD_OUT]}
+    patched = {part: _patched(kind, part, models, bam, steps, weights) for part, bam in parts.items()}
+
+    def measure(method: str, part: str) -> Mapping[str, Any]:
+        bam = parts[part]
+        n = min(n_pictures(method), len(bam))
+        n = n if part == "test" or method == "self_explanation" else min(n, len(bam) // 3)
+        config = {
+            "weights": weights,
+            "pictures": fingerprint(bam.images[:n]),
+            "options": options_of(method, models.objects),
+            "n_images": n,
+        }
+        find = partial(measure_method, method, models, bam[:n], patched[part][:n], named=part == "test")
+        return step(steps / f"{kind}-{part}-{method}.json", config, find).values
+
+    return [
+        {"model": kind, "method": name, "test": measure(name, "test"), "held_out": measure(name, "held_out")}
+        for name in names
+    ]
+
+
+def _patched(kind: str, part: str, models: Models, bam: BamDataset, steps: Path, weights: str) -> Tensor:
+    path = steps / f"{kind}-{part}-patches-{weights}-{fingerprint(bam.images)}.npz"
+    if not path.exists():
+        save_arrays(path, {"patched": patched_scenes(models.scenes, bam, PATCH_STEPS)})
+    return load_arrays(path)["patched"]

@@ -1,0 +1,21 @@
+"""Food-101: both models from both starts."""
+
+import pytest
+from made_up import section
+
+from torchsite.paper import food
+from torchsite.paper.experiment import EXPERIMENTS
+from torchsite.paper.publish import draw_figures
+from torchsite.training.recipes import load_recipe, override
+
+
+def test_food_compares_starts_and_kinds(tmp_path):
+    result = food.run(tmp_path, quick=True)
+    assert set(result.values["models"]) == {f"{k}, from {s}" for k in food.KINDS for s in food.STARTS}
+    assert "from ImageNet" in section(result)
+    assert [path.name for path in draw_figures(EXPERIMENTS["food10"], tmp_path)] == ["food10.png"]
+
+
+@pytest.mark.parametrize("start", food.STARTS)
+def test_settings_of_food_are_those_of_a_recipe(start):
+    assert override(load_recipe("food10"), food.STARTS[start]).size == 128
