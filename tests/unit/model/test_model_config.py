@@ -40,9 +40,7 @@ def test_one_kind_does_not_take_the_configuration_of_the_other():
     with pytest.raises(ConfigError, match="expected a configuration of a SITE model"):
         SITE.from_config(black_box.config)
     with pytest.raises(ConfigError, match="expected a configuration of a black box"):
-        BlackBox.from_config(
-            SITE("identity", "trunk", 3, image_shape=(1, 12, 12), generator_options=TINY).config
-        )
+        BlackBox.from_config(SITE("identity", "trunk", 3, image_shape=(1, 12, 12)).config)
 
 
 def test_configs_compare_equal_whether_options_are_lists_or_tuples():
