@@ -55,10 +55,10 @@ def explain(
 
     torchsite explain digits --class 7 --format npz --json
     """
-    from torchsite.cli.explain_output import Question, sentence, summary, write
+    from torchsite.cli.explain_output import AskedClasses, sentence, summary, write
 
     loaded = open_site(model)
-    question = Question(chosen, why)
+    question = AskedClasses(chosen, why)
     check_classes(loaded.classes, [chosen, *(why or ())])
     tasks, failed, done = plan(pictures, out, format.value), 0, 0
     console = terminal()

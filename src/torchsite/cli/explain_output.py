@@ -15,7 +15,7 @@ from torchsite.model.drawing import draw_explanation, draw_why, png
 
 
 @dataclass(frozen=True)
-class Question:
+class AskedClasses:
     """What is asked: why the prediction, why this class (`chosen`), or why one class and not another."""
 
     chosen: str | None = None
@@ -36,7 +36,7 @@ class Question:
         return [explanation.classes.index(name) for name in named]
 
 
-def summary(explanation: Explanation, index: int, question: Question) -> dict[str, Any]:
+def summary(explanation: Explanation, index: int, question: AskedClasses) -> dict[str, Any]:
     """The prediction, the runner-up, and the evidence between the two classes in question."""
     names, probabilities = explanation.classes, explanation.probabilities[index]
     best, next_best = int(explanation.predicted[index]), int(explanation.runner_up()[index])
@@ -67,14 +67,14 @@ def sentence(line: dict[str, Any]) -> str:
     )
 
 
-def draw(explanation: Explanation, index: int, question: Question) -> Figure:
+def draw(explanation: Explanation, index: int, question: AskedClasses) -> Figure:
     """The sheet that answers the question."""
     if question.why is not None:
         return draw_why(explanation, *question.why, index=index)
     return draw_explanation(explanation, index, first=question.chosen)
 
 
-def write(explanation: Explanation, index: int, question: Question, path: Path, format: str) -> Path:
+def write(explanation: Explanation, index: int, question: AskedClasses, path: Path, format: str) -> Path:
     """The answer as a picture (png), as text (json) or as arrays (npz).
 
     Numbers are the logits of all classes, and heatmaps and prototypes of the classes `shown`; `why` is there

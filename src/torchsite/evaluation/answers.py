@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
+from torchmetrics.functional.classification import multiclass_calibration_error, multiclass_confusion_matrix
 
 from torchsite.metrics.estimate import Estimate, plain
 from torchsite.shapes import Labels, Logits
@@ -46,10 +46,9 @@ class Answers:
 
     def confusion(self) -> list[list[int]]:
         """Rows are true classes, columns predicted ones."""
-        n = self.logits.shape[1]
-        counts: list[list[int]] = (
-            torch.bincount(self.labels * n + self.predicted, minlength=n * n).view(n, n).tolist()
-        )
+        counts: list[list[int]] = multiclass_confusion_matrix(
+            self.predicted, self.labels, num_classes=self.logits.shape[1]
+        ).tolist()
         return counts
 
     def per_class(self) -> list[dict[str, Any]]:
@@ -63,8 +62,9 @@ class Answers:
         found = [
             self._bin(bins == number, number / n_bins, (number + 1) / n_bins) for number in range(n_bins)
         ]
-        gaps = [b["n"] * abs(b["accuracy"] - b["confidence"]) for b in found if b["n"]]
-        return {"error": sum(gaps) / len(self.labels), "bins": found}
+        shares = self.logits.double().softmax(1)
+        error = multiclass_calibration_error(shares, self.labels, num_classes=shares.shape[1], n_bins=n_bins)
+        return {"error": float(error), "bins": found}
 
     def mistakes(self, n: int) -> list[int]:
         """The positions of the wrong answers, the most confident first."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from torchsite.web.engine import Answerer, Finding, Job
+from torchsite.web.engine import Answerer, Job, JobResult
 from torchsite.web.problems import ProblemError
 from torchsite.web.telemetry import Telemetry
 
@@ -19,7 +19,7 @@ class Waiting:
     """The jobs of one request, and where its answer is awaited."""
 
     jobs: Sequence[Job]
-    answer: "asyncio.Future[list[Finding]]"
+    answer: "asyncio.Future[list[JobResult]]"
 
 
 class Lane:
@@ -57,8 +57,8 @@ class Lane:
             _fail(self._queue.get_nowait(), self._busy("the server is shutting down"))
         await asyncio.to_thread(self._pool.shutdown, wait=True)
 
-    async def submit(self, jobs: Sequence[Job]) -> list[Finding]:
-        """The findings of one request, or a `ProblemError` with 503."""
+    async def submit(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """The results of one request, or a `ProblemError` with 503."""
         if self._runner is None:
             raise self._busy("the server is shutting down")
         waiting = Waiting(jobs, asyncio.get_running_loop().create_future())
@@ -97,7 +97,7 @@ class Lane:
     async def _answer(self, batch: list[Waiting]) -> None:
         """One batch; if it fails, each request alone, so that none fails for another's sake."""
         try:
-            findings = await self._in_thread([job for waiting in batch for job in waiting.jobs])
+            results = await self._in_thread([job for waiting in batch for job in waiting.jobs])
         except Exception as error:  # whatever it is, it belongs to the request that caused it
             if len(batch) == 1:
                 _fail(batch[0], error)
@@ -106,19 +106,19 @@ class Lane:
                 await self._answer([waiting])
             return
         for waiting in batch:
-            mine, findings = findings[: len(waiting.jobs)], findings[len(waiting.jobs) :]
+            mine, results = results[: len(waiting.jobs)], results[len(waiting.jobs) :]
             if not waiting.answer.done():
                 waiting.answer.set_result(mine)
 
-    async def _in_thread(self, jobs: list[Job]) -> list[Finding]:
+    async def _in_thread(self, jobs: list[Job]) -> list[JobResult]:
         self._telemetry.batch_size.labels(self.name).observe(len(jobs))
         with self._telemetry.work_seconds.labels(self.name).time():
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._pool, self._in_batches, jobs)
 
-    def _in_batches(self, jobs: list[Job]) -> list[Finding]:
+    def _in_batches(self, jobs: list[Job]) -> list[JobResult]:
         parts = [jobs[i : i + self._max_batch] for i in range(0, len(jobs), self._max_batch)]
-        return [finding for part in parts for finding in self._work(part)]
+        return [result for part in parts for result in self._work(part)]
 
     def _busy(self, reason: str) -> ProblemError:
         hint = f"{reason}: try again in {self._retry_after} s"

@@ -38,7 +38,7 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False)
-class Figures:
+class MapScores:
     """Self-consistency of one explainer on one picture; None where the transform leaves nothing to see."""
 
     raw: float | None
@@ -48,16 +48,16 @@ class Figures:
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class MapPair:
     """I(T x), T(I x), and how alike they are."""
 
     renewed: Tensor
     carried: Tensor
-    figures: Figures
+    scores: MapScores
 
 
 @dataclass(frozen=True, eq=False)
-class Finding:
+class JobResult:
     """All that was found for one job; rows 0 and 1 of logits and explanation are x and T x."""
 
     job: Job
@@ -65,7 +65,7 @@ class Finding:
     logits: Logits
     label: int
     explanation: Explanation | None
-    pairs: dict[Explainer, Pair]
+    pairs: dict[Explainer, MapPair]
     skipped: dict[Explainer, str]
 
 
@@ -78,9 +78,9 @@ class Pass:
     explanation: Explanation | None
 
 
-def answer(library: Library, jobs: Sequence[Job]) -> list[Finding]:
+def answer(library: Library, jobs: Sequence[Job]) -> list[JobResult]:
     """What was asked, in the order of the jobs; jobs of one model share its passes."""
-    found: dict[int, Finding] = {}
+    found: dict[int, JobResult] = {}
     for name in dict.fromkeys(job.model for job in jobs):
         places = [i for i, job in enumerate(jobs) if job.model == name]
         answers = _of_one_model(library, library[name], [jobs[i] for i in places])
@@ -88,7 +88,7 @@ def answer(library: Library, jobs: Sequence[Job]) -> list[Finding]:
     return [found[i] for i in range(len(jobs))]
 
 
-def _of_one_model(library: Library, served: Served, jobs: list[Job]) -> list[Finding]:
+def _of_one_model(library: Library, served: Served, jobs: list[Job]) -> list[JobResult]:
     n = len(jobs)
     transform = AffineTransform(torch.cat([job.transform.matrix for job in jobs]))
     still = torch.stack([job.picture for job in jobs])
@@ -97,7 +97,7 @@ def _of_one_model(library: Library, served: Served, jobs: list[Job]) -> list[Fin
     labels = torch.tensor(
         [int(p) if job.label is None else job.label for job, p in zip(jobs, predicted, strict=True)]
     )
-    pairs: list[dict[Explainer, Pair]] = [{} for _ in jobs]
+    pairs: list[dict[Explainer, MapPair]] = [{} for _ in jobs]
     skipped: list[dict[Explainer, str]] = [{} for _ in jobs]
     for explainer in dict.fromkeys(e for job in jobs for e in job.explainers):
         rows = torch.tensor([i for i, job in enumerate(jobs) if explainer in job.explainers])
@@ -113,7 +113,7 @@ def _of_one_model(library: Library, served: Served, jobs: list[Job]) -> list[Fin
         ):
             pairs[i][explainer] = pair
     return [
-        Finding(
+        JobResult(
             job,
             whole.images[[i, n + i]],
             whole.logits[[i, n + i]],
@@ -150,7 +150,7 @@ def _maps(
 
 def _pairs(
     served: Served, method: str, maps: Heatmaps, still: Images, transform: AffineTransform
-) -> list[Pair]:
+) -> list[MapPair]:
     """Carry I(x), and the explanations of other pictures for the floor, and compare with I(T x)."""
     untouched, renewed = maps.chunk(2)
     others, explained = served.partners(method)
@@ -159,10 +159,10 @@ def _pairs(
     raw, floor = both.raw, (both.mismatched * differ).sum(1) / differ.sum(1).clamp_min(1)
     scores = torch.stack([raw, floor, calibrated(raw, floor), both.centred], dim=1)
     return [
-        Pair(
+        MapPair(
             both.renewed[i],
             both.carried[i],
-            Figures(*scores[i].tolist()) if both.visible[i] else Figures(None, None, None, None),
+            MapScores(*scores[i].tolist()) if both.visible[i] else MapScores(None, None, None, None),
         )
         for i in range(len(still))
     ]
@@ -182,4 +182,4 @@ def _rows(explanation: Explanation | None, rows: list[int]) -> Explanation | Non
     )
 
 
-Answerer = Callable[[Sequence[Job]], list[Finding]]
+Answerer = Callable[[Sequence[Job]], list[JobResult]]

@@ -7,33 +7,33 @@ from torchsite.model import Explanation
 from torchsite.model.drawing import prototype_pictures
 from torchsite.model.explanation import enlarge
 from torchsite.shapes import Logits
-from torchsite.web.engine import Finding, Pair
+from torchsite.web.engine import JobResult, MapPair
 from torchsite.web.pictures import png, quantised
 from torchsite.web.schemas import Answer, Detail, Evidence, Explained, Row, Why
 
-MOVED = 1  # the row of T x in a finding
+MOVED = 1  # the row of T x in a result
 
 
-def rendered(finding: Finding) -> Explained:
+def rendered(result: JobResult) -> Explained:
     """The whole answer to one question."""
-    explanation = finding.explanation
-    against = finding.job.against
-    shown = [finding.label] if against in (None, finding.label) else [finding.label, against]
+    explanation = result.explanation
+    against = result.job.against
+    shown = [result.label] if against in (None, result.label) else [result.label, against]
     return Explained(
-        model=finding.job.model,
+        model=result.job.model,
         kind="black_box" if explanation is None else "site",
-        image=png(finding.images[0]),
-        moved=png(finding.images[MOVED]),
-        still=_answer(finding.logits[0]),
-        turned=_answer(finding.logits[MOVED]),
-        explained=finding.label,
-        rows=[_row(method, model, pair) for (method, model), pair in finding.pairs.items()],
-        evidence=[] if explanation is None else _evidence(finding, explanation),
+        image=png(result.images[0]),
+        moved=png(result.images[MOVED]),
+        still=_answer(result.logits[0]),
+        turned=_answer(result.logits[MOVED]),
+        explained=result.label,
+        rows=[_row(method, model, pair) for (method, model), pair in result.pairs.items()],
+        evidence=[] if explanation is None else _evidence(result, explanation),
         detail=[]
         if explanation is None
         else [_detail(explanation, index) for index in shown if index is not None],
-        why=None if explanation is None or against is None else _why(explanation, finding.label, against),
-        skipped={f"{method}@{model}": reason for (method, model), reason in finding.skipped.items()},
+        why=None if explanation is None or against is None else _why(explanation, result.label, against),
+        skipped={f"{method}@{model}": reason for (method, model), reason in result.skipped.items()},
     )
 
 
@@ -45,28 +45,28 @@ def _answer(logits: Logits) -> Answer:
     )
 
 
-def _row(method: str, model: str, pair: Pair) -> Row:
+def _row(method: str, model: str, pair: MapPair) -> Row:
     """Both maps on one scale, so that the eye compares what the figure compares."""
     limit = float(torch.stack([pair.renewed, pair.carried]).abs().max())
-    figures = pair.figures
+    scores = pair.scores
     return Row(
         method=method,
         model=model,
         renewed=quantised(pair.renewed, limit),
         carried=quantised(pair.carried, limit),
-        raw=figures.raw,
-        floor=figures.floor,
-        calibrated=figures.calibrated,
-        centred=figures.centred,
+        raw=scores.raw,
+        floor=scores.floor,
+        calibrated=scores.calibrated,
+        centred=scores.centred,
     )
 
 
-def _evidence(finding: Finding, explanation: Explanation) -> list[Evidence]:
+def _evidence(result: JobResult, explanation: Explanation) -> list[Evidence]:
     """The strongest classes with their heatmaps, on one scale; those asked for are among them."""
-    logits = finding.logits[MOVED]
+    logits = result.logits[MOVED]
     order = logits.argsort(descending=True).tolist()
-    asked = [i for i in (finding.label, finding.job.against) if i is not None]
-    chosen = [i for rank, i in enumerate(order) if rank < finding.job.top or i in asked]
+    asked = [i for i in (result.label, result.job.against) if i is not None]
+    chosen = [i for rank, i in enumerate(order) if rank < result.job.top or i in asked]
     height, width = explanation.images.shape[-2:]
     heatmaps = enlarge(explanation.evidence[MOVED : MOVED + 1, chosen], (height, width))[0]
     limit = float(heatmaps.abs().max())

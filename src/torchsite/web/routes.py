@@ -95,8 +95,8 @@ def api_router(
         question, content = await read_question(request, Question)
         job = await job_for(served, question, content)
         lane = slow if any(METHODS[method].is_slow() for method, _ in job.explainers) else fast
-        (finding,) = await lane.submit([job])
-        return Response(rendered(finding).model_dump_json(), media_type="application/json")
+        (result,) = await lane.submit([job])
+        return Response(rendered(result).model_dump_json(), media_type="application/json")
 
     @router.post(
         "/api/sweep",
@@ -118,8 +118,8 @@ def api_router(
             Job(job.model, job.picture, transform_of(question, angle), job.explainers, job.label, None, 1)
             for angle in degrees
         ]
-        findings = await slow.submit(turns)
-        content = await anyio.to_thread.run_sync(animation, findings, degrees)
+        results = await slow.submit(turns)
+        content = await anyio.to_thread.run_sync(animation, results, degrees)
         return Response(
             content, media_type="image/gif", headers={"Content-Disposition": 'inline; filename="sweep.gif"'}
         )

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from torchsite.errors import NotApplicableError
 from torchsite.model.drawing import COLOURS
-from torchsite.web.engine import Explainer, Finding, Pair
+from torchsite.web.engine import Explainer, JobResult, MapPair
 from torchsite.web.library import OWN
 
 PANEL = 168
@@ -28,13 +28,13 @@ def angles(frames: int) -> list[float]:
     return [360 * k / frames for k in range(frames)]
 
 
-def animation(findings: Sequence[Finding], degrees: Sequence[float]) -> bytes:
+def animation(results: Sequence[JobResult], degrees: Sequence[float]) -> bytes:
     """The frames as an endless GIF; the colours of a row mean the same in all frames."""
     limits = {
-        explainer: max(float(_both(finding.pairs[explainer]).abs().max()) for finding in findings) or 1.0
-        for explainer in _in_all(findings)
+        explainer: max(float(_both(result.pairs[explainer]).abs().max()) for result in results) or 1.0
+        for explainer in _in_all(results)
     }
-    pages = [_page(finding, angle, limits) for finding, angle in zip(findings, degrees, strict=True)]
+    pages = [_page(result, angle, limits) for result, angle in zip(results, degrees, strict=True)]
     buffer = io.BytesIO()
     pages[0].save(
         buffer,
@@ -48,19 +48,19 @@ def animation(findings: Sequence[Finding], degrees: Sequence[float]) -> bytes:
     return buffer.getvalue()
 
 
-def _in_all(findings: Sequence[Finding]) -> list[Explainer]:
+def _in_all(results: Sequence[JobResult]) -> list[Explainer]:
     """The explainers that have a meaning in every frame, or an error that gives the reason of the first."""
-    common = [explainer for explainer in findings[0].pairs if all(explainer in f.pairs for f in findings)]
+    common = [explainer for explainer in results[0].pairs if all(explainer in f.pairs for f in results)]
     if not common:
-        raise NotApplicableError(next(reason for f in findings for reason in f.skipped.values()))
+        raise NotApplicableError(next(reason for f in results for reason in f.skipped.values()))
     return common
 
 
-def _both(pair: Pair) -> Tensor:
+def _both(pair: MapPair) -> Tensor:
     return torch.stack([pair.renewed, pair.carried])
 
 
-def _page(finding: Finding, angle: float, limits: dict[Explainer, float]) -> Image.Image:
+def _page(result: JobResult, angle: float, limits: dict[Explainer, float]) -> Image.Image:
     width = 3 * PANEL + 4 * GAP
     page = Image.new("RGB", (width, HEAD + len(limits) * (TITLE + PANEL + LABEL) + GAP), PAPER)
     pen = ImageDraw.Draw(page)
@@ -68,13 +68,13 @@ def _page(finding: Finding, angle: float, limits: dict[Explainer, float]) -> Ima
     pen.text((GAP, 12), f"T: turned by {angle:.0f}°", INK, large)
     columns = [GAP + k * (PANEL + GAP) for k in range(3)]
     for row, explainer in enumerate(limits):
-        pair = finding.pairs[explainer]
+        pair = result.pairs[explainer]
         top = HEAD + row * (TITLE + PANEL + LABEL) + TITLE
         maps = [_coloured(values, limits[explainer]) for values in (pair.renewed, pair.carried)]
-        for left, picture in zip(columns, [_photograph(finding.images[1]), *maps], strict=True):
+        for left, picture in zip(columns, [_photograph(result.images[1]), *maps], strict=True):
             page.paste(picture.resize((PANEL, PANEL), Image.Resampling.NEAREST), (left, top))
             pen.rectangle((left, top, left + PANEL - 1, top + PANEL - 1), outline=(215, 218, 222))
-        raw = pair.figures.raw
+        raw = pair.scores.raw
         said = ["T x", "I(T x)", "T(I x)" if raw is None else f"T(I x)   alike: {raw:.2f}"]
         for left, text in zip(columns, said, strict=True):
             pen.text((left, top + PANEL + 2), text, FAINT, small)

@@ -22,7 +22,7 @@ def test_raw_and_centred_are_those_of_the_measure(library):
     explain = lambda image: model.explain(image).heatmaps(classes=found.label)  # noqa: E731
     still = asked.picture[None]
     scores = consistency_scores(explain(still), explain(asked.transform(still)), asked.transform, 0)
-    figures = found.pairs[(OWN, "digits")].figures
+    figures = found.pairs[(OWN, "digits")].scores
     torch.testing.assert_close(torch.tensor([figures.raw, figures.centred]), scores[0, :2].float())
 
 
@@ -35,9 +35,9 @@ def test_the_floor_is_the_mean_over_other_pictures(library):
     maps = served.model.explain(images).heatmaps(classes=served.model(images).argmax(1))
     mask = asked.transform.mask((28, 28))
     alike = [masked_cosine(asked.transform(m[None]), pair.renewed[None], mask) for m in maps]
-    assert pair.figures.floor == pytest.approx(float(torch.cat(alike).mean()), abs=1e-5)
-    room = 1 - pair.figures.floor
-    assert pair.figures.calibrated == pytest.approx((pair.figures.raw - pair.figures.floor) / room)
+    assert pair.scores.floor == pytest.approx(float(torch.cat(alike).mean()), abs=1e-5)
+    room = 1 - pair.scores.floor
+    assert pair.scores.calibrated == pytest.approx((pair.scores.raw - pair.scores.floor) / room)
 
 
 def test_a_sample_is_no_partner_of_itself(library):
@@ -48,14 +48,14 @@ def test_a_sample_is_no_partner_of_itself(library):
     maps = served.model.explain(others).heatmaps(classes=served.model(others).argmax(1))
     pair = found.pairs[(OWN, "digits")]
     alike = masked_cosine(maps, pair.renewed.expand(7, -1, -1), torch.ones(7, 28, 28, dtype=torch.bool))
-    assert pair.figures.floor == pytest.approx(float(alike.mean()), abs=1e-5)
+    assert pair.scores.floor == pytest.approx(float(alike.mean()), abs=1e-5)
 
 
 def test_a_picture_that_does_not_move_is_alike(library):
     (found,) = answer(library, [job(transform=pose(), explainers=((OWN, "digits"), GRADIENT, OTHER))])
     for pair in found.pairs.values():
         torch.testing.assert_close(pair.carried, pair.renewed, rtol=1e-4, atol=1e-5)
-        assert pair.figures.raw == pytest.approx(1, abs=1e-5)
+        assert pair.scores.raw == pytest.approx(1, abs=1e-5)
 
 
 def test_no_question_affects_another(library):
@@ -74,13 +74,13 @@ def test_no_question_affects_another(library):
         for explainer in asked.explainers:
             one, other = found.pairs[explainer], alone.pairs[explainer]
             torch.testing.assert_close(one.renewed, other.renewed, rtol=1e-3, atol=1e-5)
-            assert one.figures.raw == pytest.approx(other.figures.raw, abs=1e-4)
-            assert one.figures.floor == pytest.approx(other.figures.floor, abs=1e-4)
+            assert one.scores.raw == pytest.approx(other.scores.raw, abs=1e-4)
+            assert one.scores.floor == pytest.approx(other.scores.floor, abs=1e-4)
 
 
 def test_a_picture_moved_out_of_sight_has_no_figures(library):
     (found,) = answer(library, [job(transform=AffineTransform.shift(1.0, 1.0))])
-    figures = found.pairs[(OWN, "digits")].figures
+    figures = found.pairs[(OWN, "digits")].scores
     assert (figures.raw, figures.floor, figures.calibrated, figures.centred) == (None,) * 4
 
 
