@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from html import escape
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -25,7 +24,7 @@ from torchsite.report.captions import SECTIONS, caption, methods_note
 from torchsite.report.comparison import draw, notes, to_rows
 from torchsite.report.findings import family, findings, key_figures
 from torchsite.report.format import estimate
-from torchsite.report.page import Section, bullets, cards, details, figure_html, page, table
+from torchsite.report.page import Chapter, Table, draw_inline, render
 from torchsite.results import Result
 from torchsite.training.run_manifest import fingerprint
 
@@ -101,73 +100,49 @@ def _document(result: Result, figures: Mapping[str, Figure]) -> str:
         f"{model['feature_extractor']} features. Measured on {config['n_images']:,} pictures of "
         f"{config['data']}, {config['n_transforms']} poses each ({family(result)}), {result.time[:10]}."
     )
-    return page(
-        f"{kind}: {config['data'].partition('/')[0]}",
-        subtitle,
-        cards(key_figures(result)) + bullets(findings(result)),
-        [section for section in _sections(result, figures) if section.body],
-        _settings(result),
-        asdict(result),
+    found = charts.comparison_of(result) if "comparison" in result.values else None
+    return render(
+        "report.html.j2",
+        title=f"{kind}: {config['data'].partition('/')[0]}",
+        subtitle=subtitle,
+        cards=key_figures(result),
+        findings=findings(result),
+        figures={name: draw_inline(figure, name, caption(name, result)) for name, figure in figures.items()},
+        chapters=_chapters(result),
+        classes=_class_table(result),
+        scores=_score_table(result),
+        comparison=None if found is None else Table(*to_rows(found)),
+        reasons=[] if found is None else notes(found),
+        result=result,
+        versions=", ".join(f"{name} {number}" for name, number in result.versions.items()),
+        settings=json.dumps(dict(config), indent=2, ensure_ascii=False),
+        numbers=asdict(result),
     )
 
 
-def _sections(result: Result, figures: Mapping[str, Figure]) -> list[Section]:
-    """The chapters; each shows what there is, and one that has nothing to show is empty."""
-
-    def shown(*names: str) -> str:
-        return "".join(figure_html(n, figures[n], caption(n, result)) for n in names if n in figures)
-
-    bodies = {
-        "data": shown("counts", "samples"),
-        "training": shown("training"),
-        "accuracy": shown("per_class")
-        + f'<div class="two">{shown("confusion")}{shown("confusion_posed")}</div>'
-        + details("numbers by class", _class_table(result)),
-        "calibration": shown("calibration"),
-        "consistency": _consistency_table(result) + shown("consistency", "turning", "moving"),
-        "classes": shown("classes"),
-        "methods": shown("methods") + _comparison_table(result) + shown("comparison"),
-        "mistakes": shown("mistakes", "mistakes_posed"),
-    }
+def _chapters(result: Result) -> list[Chapter]:
+    """What may be shown; the page leaves out those that have nothing to show."""
     notes = {"methods": methods_note(result)} if "comparison" in result.values else {}
     return [
-        Section(name, title, f"{text} {notes.get(name, '')}".strip(), bodies[name])
+        Chapter(name, title, f"{text} {notes.get(name, '')}".strip())
         for name, (title, text) in SECTIONS.items()
     ]
 
 
-def _class_table(result: Result) -> str:
+def _class_table(result: Result) -> Table:
     upright, posed = (result.values["answers"][pose]["per_class"] for pose in charts.POSES)
     rows = [
         [name, str(a["n"]), estimate(a["accuracy"], 3), estimate(b["accuracy"], 3)]
         for name, a, b in zip(charts.classes(result), upright, posed, strict=True)
     ]
-    return table(["class", "pictures", "accuracy", "accuracy in poses"], rows)
+    return Table(["class", "pictures", "accuracy", "accuracy in poses"], rows)
 
 
-def _consistency_table(result: Result) -> str:
+def _score_table(result: Result) -> Table | None:
     if "self_consistency" not in result.values:
-        return ""
+        return None
     names = ("raw", "floor", "calibrated", "centred")
-    return table(names, [[estimate(result.values["self_consistency"][name], 3) for name in names]])
-
-
-def _comparison_table(result: Result) -> str:
-    if "comparison" not in result.values:
-        return ""
-    found = charts.comparison_of(result)
-    reasons = notes(found)
-    return table(*to_rows(found)) + (bullets(reasons) if reasons else "")
-
-
-def _settings(result: Result) -> str:
-    versions = ", ".join(f"{name} {number}" for name, number in result.versions.items())
-    text = json.dumps(dict(result.config), indent=2, ensure_ascii=False)
-    return (
-        f"<p>Found in {result.seconds:.0f} s with seed {result.seed}; {versions}; {result.time}. All numbers "
-        f"are in this file, in the element with the id “result”.</p>"
-        + details("settings", f"<pre>{escape(text)}</pre>")
-    )
+    return Table(names, [[estimate(result.values["self_consistency"][name], 3) for name in names]])
 
 
 def _with_training(result: Result, training_log: Path | None) -> Result:
