@@ -117,7 +117,7 @@ def train_prepared(
         folder=folder,
         resume=resume,
         progress=progress,
-        callbacks=[deadline],
+        watches=[deadline],
     )
     return fitted, deadline.reached
 
@@ -193,7 +193,7 @@ def _kept(plan: Plan, changes: Mapping[str, Any]) -> list[Decision]:
         "size": "size",
         "extractor": "model.feature_extractor",
         "batch": "batch_size",
-        "targets": "targets",
+        "targets": "terms.transformation.targets",
     }
     given = {name.replace("-", "_") for name in changes}
     return [decision for decision in plan.decisions if fields.get(decision.setting) not in given]

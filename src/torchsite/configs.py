@@ -2,7 +2,7 @@
 
 A configuration is a frozen dataclass of plain values. `from_mapping` reads one from YAML or JSON data;
 an unknown field is an error that names the nearest known one, and a value of the wrong type is an error
-that names the field.
+that names the field. Values of several kinds (`Tagged`) say by `name` which one they are.
 """
 
 import dataclasses
@@ -10,20 +10,46 @@ import reprlib
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from torchsite.errors import ConfigError, did_you_mean
 
 Config = TypeVar("Config")
 
 
+class Tagged:
+    """The base of dataclasses of several kinds: `class Red(Colour, name="red")` is the kind of that name.
+
+    The base of a family has a table `tags` of its own; a kind enters itself when it is defined.
+    """
+
+    tags: ClassVar[dict[str, type[Any]]]
+    name: ClassVar[str]
+
+    def __init_subclass__(cls, name: str = "", **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not name:
+            return
+        known = cls.tags.get(name)
+        if known is not None and known.__qualname__ != cls.__qualname__:
+            raise ConfigError(f"the name {name!r} is taken by {known.__qualname__}: choose another")
+        cls.name = name
+        cls.tags[name] = cls
+
+
 def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
-    """Build the dataclass `kind` from plain data; unknown fields and wrong types are errors."""
+    """Build the dataclass `kind` from plain data; unknown fields and wrong types are errors.
+
+    A field that was renamed may be listed in the class's `moved`, with what to write instead.
+    """
     if not isinstance(values, Mapping):
         raise ConfigError(f"{kind.__name__}: expected a mapping of fields, got {type(values).__name__}")
-    types_by_name = typing.get_type_hints(kind)
-    hints = {field.name: types_by_name[field.name] for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    if issubclass(kind, Tagged) and "name" not in vars(kind):
+        return _from_tagged(kind, values)
+    hints, moved = _fields(kind), getattr(kind, "moved", {})
     for name in values:
+        if name in moved:
+            raise ConfigError(f"{kind.__name__} has no field {name!r} any more: {moved[name]}")
         if name not in hints:
             raise ConfigError(f"{kind.__name__} has no field {name!r}: {did_you_mean(str(name), hints)}")
     known = {name: _convert(value, hints[name], f"{kind.__name__}.{name}") for name, value in values.items()}
@@ -35,7 +61,24 @@ def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
 
 def to_mapping(config: Any) -> dict[str, Any]:
     """Plain data that `from_mapping` reads back to an equal value."""
-    return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+    tag = {"name": config.name} if isinstance(config, Tagged) else {}
+    return tag | {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+
+
+def _fields(kind: type[Any]) -> dict[str, Any]:
+    """The annotated type of each field."""
+    hints = typing.get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def _from_tagged(family: type[Config], values: Mapping[str, Any]) -> Config:
+    """A value of the kind that `name` says."""
+    tags: dict[str, type[Config]] = family.tags  # type: ignore[attr-defined]
+    name = values.get("name")
+    if not isinstance(name, str) or name not in tags:
+        hint = did_you_mean(str(name), tags)
+        raise ConfigError(f"{family.__name__}: expected the name of one, got {reprlib.repr(name)}: {hint}")
+    return from_mapping(tags[name], {key: value for key, value in values.items() if key != "name"})
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,18 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "torchsite"
 LAYERS = [
-    {"shapes", "errors", "randomness", "modes", "configs", "files", "processes", "results", "version"},
+    {
+        "shapes",
+        "errors",
+        "randomness",
+        "modes",
+        "configs",
+        "distributed",
+        "files",
+        "processes",
+        "results",
+        "version",
+    },
     {"transforms", "data"},
     {"model"},
     {"objective", "attribution", "metrics"},

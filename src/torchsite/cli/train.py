@@ -43,10 +43,11 @@ def train(
 
     Every field of a recipe can be given as an option:
 
-    torchsite train mnist --epochs 3 --targets mean --model.generator shuffle --max-shift 0.5
+    torchsite train mnist --epochs 3 --terms.transformation.targets mean --max-shift 0.5
     """
     from torchsite.data import CATALOGUE
-    from torchsite.training.distributed import is_first, launch_options
+    from torchsite.distributed import is_first
+    from torchsite.training.launch import launch_options
     from torchsite.training.recipes import shipped_recipes
 
     fields, launch = parse_fields(context.args), launch_of(devices, nodes, strategy)
@@ -65,7 +66,7 @@ def train(
 
 
 def launch_of(devices: str, nodes: int, strategy: str) -> dict[str, Any]:
-    """What Lightning must be told beyond its defaults."""
+    """What `fit` must be told beyond its defaults."""
     given = {
         "devices": int(devices) if devices.isdigit() else devices,
         "num_nodes": nodes,
@@ -105,8 +106,8 @@ def _by_recipe(
 ) -> dict[str, Any]:
     """Train as a recipe says."""
     from torchsite.data import load_dataset
+    from torchsite.distributed import is_first
     from torchsite.training import fit
-    from torchsite.training.distributed import is_first
     from torchsite.training.recipes import build_model, load_recipe, override
 
     console = terminal(stderr=as_json)

@@ -41,7 +41,6 @@ FROM_NOTHING: Mapping[str, Any] = {
     "learning_rate": 3e-3,
     "muon_learning_rate": 0.01,
     "schedule": "one_cycle",
-    "precision": "bf16",
     "epochs": 8,
     "validate_every": 4,
 }

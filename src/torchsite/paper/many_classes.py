@@ -14,9 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict
 
-import lightning as L
 import torch
-from lightning.pytorch.callbacks import Callback
 from matplotlib.figure import Figure
 
 from torchsite.data import Dataset
@@ -29,7 +27,8 @@ from torchsite.processes import peak_memory, run_apart
 from torchsite.randomness import make_rng
 from torchsite.report.format import markdown_table
 from torchsite.results import Result
-from torchsite.training import fit
+from torchsite.training import Watch, fit
+from torchsite.training.loop import Run
 from torchsite.training.recipes import build_model, load_recipe, override
 
 RECIPE = "food101"
@@ -86,7 +85,7 @@ def measure(n_classes: int, changes: Mapping[str, Any]) -> Cost:
     assert isinstance(model, SITE)
     clock = _Clock()
     with tempfile.TemporaryDirectory(prefix="torchsite-") as folder:
-        fit(model, data, config, validation=data[:2], folder=Path(folder) / "run", callbacks=[clock])
+        fit(model, data, config, validation=data[:2], folder=Path(folder) / "run", watches=[clock])
     n_timed = (len(clock.ends) - 1) * config.batch_size
     seconds, worked = ((times[-1] - times[0]) / n_timed for times in (clock.ends, clock.worked))
     return {
@@ -129,14 +128,14 @@ def section(result: Result, pictures: Pictures) -> str:
     )
 
 
-class _Clock(Callback):
+class _Clock(Watch):
     """When the steps end."""
 
     def __init__(self) -> None:
         self.ends: list[float] = []
         self.worked: list[float] = []
 
-    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, *_: Any) -> None:
+    def step_done(self, run: Run, losses: Mapping[str, torch.Tensor]) -> None:
         """Note the time, and the seconds that the processors worked."""
         self.ends.append(time.perf_counter())
         self.worked.append(time.process_time())

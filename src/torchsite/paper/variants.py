@@ -44,7 +44,7 @@ class Study:
     n_pictures: int = 12_000
 
 
-_TARGETS = {kind: {"targets": kind} for kind in ("mean", "nearest")}
+_TARGETS = {kind: {"terms.transformation.targets": kind} for kind in ("mean", "nearest")}
 _GENERATORS: Mapping[str, Mapping[str, Any]] = {
     "lateral": {},
     "trunk": {"model.generator": "trunk"},

@@ -1,6 +1,7 @@
-"""Training: Lightning does the loop; what is ours is the objective, the exemplars and the care."""
+"""Training: one visible loop (`loop.py`) on Lightning's Fabric, and the care around it."""
 
 from torchsite.training.config import TrainingConfig
 from torchsite.training.fit import Fitted, fit
+from torchsite.training.watch import Watch
 
-__all__ = ["Fitted", "TrainingConfig", "fit"]
+__all__ = ["Fitted", "TrainingConfig", "Watch", "fit"]

@@ -13,14 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import lightning as L
-from lightning.pytorch.callbacks import Callback
+from torch import Tensor
 
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError
+from torchsite.objective import EquivarianceTerm, TransformationTerm
 from torchsite.training.config import TrainingConfig
 from torchsite.training.fit import fit
+from torchsite.training.loop import Run
 from torchsite.training.recipes import ModelSettings, Recipe, build_model
+from torchsite.training.watch import Watch
 
 PRETRAINED = "efficientnet_lite0"
 MOST_PRETRAINED = 60
@@ -94,14 +96,12 @@ def choose_settings(data: str, survey: Survey, *, minutes: float, pretrained: bo
     )
     training = TrainingConfig(
         batch_size=int(batch.chosen),
-        targets=targets.chosen,  # type: ignore[arg-type]  # "nearest" or "mean"
         learning_rate=2e-3 if extractor.chosen == PRETRAINED else 3e-3,
         schedule="cosine" if extractor.chosen == PRETRAINED else "one_cycle",
-        transformation_weight=0.5,
-        views="upright_and_posed",
-        equivariance_weight=1.0,
-        equivariance="calibrated",
-        hidden=0.0,
+        terms=(
+            TransformationTerm(weight=0.5, targets=targets.chosen),  # type: ignore[arg-type]  # "nearest", "mean"
+            EquivarianceTerm(form="calibrated", unseen="silent"),
+        ),
         collapse_patience=MOST_FROM_SCRATCH,
         n_validation=min(500, survey.n_test),
     )
@@ -149,32 +149,32 @@ def measure_pace(recipe: Recipe, train: Dataset, test: Dataset) -> Pace:
             config,
             validation=test[:n_validation],
             folder=Path(folder) / "pace",
-            callbacks=[watch],
+            watches=[watch],
         )
     all_of_them = min(recipe.training.n_validation, len(test)) / n_validation
     return Pace(watch.step_seconds, watch.validation_seconds * all_of_them)
 
 
-class Deadline(Callback):
-    """Stops training when its time is up: other work on the machine may have slowed it down."""
+class Deadline(Watch):
+    """Ends training when its time is up: other work on the machine may have slowed it down."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self.started = time.monotonic()
+        self.started_at = time.monotonic()
         self.reached = False
 
-    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, *_: Any) -> None:
-        """Ask Lightning to stop."""
-        if not self.reached and time.monotonic() - self.started > self.seconds:
-            self.reached = trainer.should_stop = True
+    def step_done(self, run: Run, losses: Mapping[str, Tensor]) -> None:
+        """Ask the run to end."""
+        if not self.reached and time.monotonic() - self.started_at > self.seconds:
+            self.reached = run.ending = True
 
 
-class _StepWatch(Callback):
+class _StepWatch(Watch):
     """Notes when steps end and how long a validation takes."""
 
     def __init__(self) -> None:
         self.ends: list[float] = []
-        self.validation_began = self.validation_seconds = 0.0
+        self.validation_seconds = 0.0
 
     @property
     def step_seconds(self) -> float:
@@ -182,21 +182,17 @@ class _StepWatch(Callback):
         counted = self.ends[min(WARM_UP_STEPS, max(0, len(self.ends) - 2)) :]
         return (counted[-1] - counted[0]) / max(1, len(counted) - 1)
 
-    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+    def started(self, run: Run) -> None:
         """The clock starts."""
         self.ends.append(time.monotonic())
 
-    def on_train_batch_end(self, trainer: L.Trainer, pl_module: L.LightningModule, *_: Any) -> None:
+    def step_done(self, run: Run, losses: Mapping[str, Tensor]) -> None:
         """One step more."""
         self.ends.append(time.monotonic())
 
-    def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """The first validation is measured."""
-        self.validation_began = time.monotonic()
-
-    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+    def validated(self, run: Run, measures: Mapping[str, float], seconds: float) -> None:
         """Keep the time of the first one."""
-        self.validation_seconds = self.validation_seconds or time.monotonic() - self.validation_began
+        self.validation_seconds = self.validation_seconds or seconds
 
 
 def _extractor(survey: Survey, pretrained: bool) -> Decision:

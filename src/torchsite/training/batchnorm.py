@@ -4,12 +4,14 @@ Torch's own `SyncBatchNorm` does this on GPUs only. This one works wherever `all
 forward pass to the model's own layers for the time of the training, and the layers stay the same objects.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
-from lightning.pytorch.plugins.layer_sync import LayerSync
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from torchsite.training.distributed import mean_with_gradients, n_ranks
+from torchsite.distributed import mean_with_gradients, n_ranks
 
 
 class GlobalBatchNorm(_BatchNorm):
@@ -41,23 +43,21 @@ class GlobalBatchNorm(_BatchNorm):
         self.running_var.lerp_(variance * n / (n - 1), share)
 
 
-class GlobalStatistics(LayerSync):
-    """The plugin that lends `GlobalBatchNorm`'s forward pass to every batch norm of a model."""
+@contextmanager
+def global_statistics(model: nn.Module) -> Iterator[None]:
+    """Every batch norm of a model with `GlobalBatchNorm`'s forward pass for a while, then plain again.
 
-    def apply(self, model: nn.Module) -> nn.Module:
-        """Before the training; a layer of the user's own that derives from batch norm keeps what it adds."""
-        for module in model.modules():
-            if isinstance(module, _BatchNorm) and not isinstance(module, GlobalBatchNorm):
-                plain = type(module)
-                module.__class__ = type(f"Global{plain.__name__}", (plain, GlobalBatchNorm), {})
-        return model
-
-    def revert(self, model: nn.Module) -> nn.Module:
-        """After it: plain layers again, with what they have learnt."""
-        for module in model.modules():
-            if isinstance(module, GlobalBatchNorm):
-                module.__class__ = type(module).__bases__[0]
-        return model
+    A layer of the user's own that derives from batch norm keeps what it adds.
+    """
+    layers = [module for module in model.modules() if isinstance(module, _BatchNorm)]
+    plain = {layer: type(layer) for layer in layers if not isinstance(layer, GlobalBatchNorm)}
+    for layer, kind in plain.items():
+        layer.__class__ = type(f"Global{kind.__name__}", (kind, GlobalBatchNorm), {})
+    try:
+        yield
+    finally:
+        for layer, kind in plain.items():
+            layer.__class__ = kind
 
 
 def _global_mean(maps: Tensor) -> Tensor:

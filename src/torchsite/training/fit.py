@@ -1,46 +1,39 @@
 """`fit`: from a model and a data set to a trained model, a log and a result file."""
 
-import copy
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import lightning as L
 import torch
-from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch.callbacks import Callback, RichProgressBar
-from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
-from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
+from lightning.fabric import Fabric
 
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset
+from torchsite.distributed import notes_of_all_ranks
 from torchsite.errors import ConfigError, DataError
 from torchsite.model import SITE, BlackBox
 from torchsite.model.config import class_names
+from torchsite.objective import BlackBoxObjective, Objective, SiteObjective
 from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.training.averaging import WeightAverage
-from torchsite.training.batchnorm import GlobalStatistics
-from torchsite.training.callbacks import (
-    Checkpoints,
-    CollapseWatch,
-    LastGood,
-    checkpoints,
-    last_checkpoint,
-)
+from torchsite.training.batches import check_batches
+from torchsite.training.batchnorm import global_statistics
+from torchsite.training.checkpoints import Checkpoints, checkpoints, last_checkpoint
+from torchsite.training.collapse import CollapseWatch, LastGood
 from torchsite.training.config import TrainingConfig
-from torchsite.training.distributed import is_first, launch_options, rejoin
-from torchsite.training.kinds import BlackBoxTraining, SiteTraining
-from torchsite.training.module import Training
-from torchsite.training.quiet import quiet
-from torchsite.training.run_manifest import RUN_FILE, check_run, describe_run, write_run
-from torchsite.training.sharding import FSDP, ShardedStrategy, whole_state
+from torchsite.training.launch import launch
+from torchsite.training.log import TrainingLog
+from torchsite.training.loop import Run, check_one_place, tell, train
+from torchsite.training.optimisers import make_optimisers
+from torchsite.training.precision import Precision, choose_precision
+from torchsite.training.progress import ProgressBar
+from torchsite.training.run_manifest import RUN_FILE, check_run, describe_run, read_precision, write_run
+from torchsite.training.watch import Watch
 
-log = logging.getLogger(__name__)
 Model = TypeVar("Model", bound=SITE | BlackBox)
-PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed"}
+MOST_STEPS_UNLOGGED = 20
 
 
 @dataclass(frozen=True)
@@ -62,42 +55,108 @@ def fit(
     folder: Path | str = "runs/last",
     resume: bool = False,
     progress: bool = False,
-    callbacks: Sequence[Callback] = (),
-    **trainer_options: Any,
+    watches: Sequence[Watch] = (),
+    log_every: int | None = None,
+    accelerator: str = "auto",
+    devices: int | str = "auto",
+    num_nodes: int = 1,
+    strategy: Any = "auto",
 ) -> Fitted[Model]:
     """Train `model` on `data`; weights, logs, checkpoints and the result file go to `folder`.
 
     With `resume`, a run that was interrupted goes on to the weights it would have reached; without, an
     old run in the same folder is an error. Without `validation`, a tenth of the data is held out.
-    Under `torchrun`, or with `devices` (and `num_nodes`) among the options for Lightning's `Trainer`, several
-    processes share every batch and reach the weights that one would reach.
+    Under `torchrun`, or with several `devices` (and `num_nodes`), several processes share every batch and
+    reach the weights that one would reach.
     """
     config, folder = config or TrainingConfig(), Path(folder)
     _check_fit(model, data)
     if validation is None:
         data, validation = hold_out(data, config.seed)
     _check_classes(data)
-    model.train()  # a loaded model comes ready to answer, and Lightning would leave it so
-    rejoin()
-    checkpoint = _begin(folder, resume, describe_run(model, data, config))
-    care = Checkpoints(folder, config.checkpoint_seconds)
-    with quiet():
-        n_steps = len(data) // config.batch_size
-        trainer = _trainer(config, folder, n_steps, [care, *callbacks], progress, trainer_options)
-        divided = isinstance(trainer.strategy, ShardedStrategy)
-        training = _training(copy.deepcopy(model) if divided else model, data, validation, config)
-        trainer.fit(training, ckpt_path=checkpoint, weights_only=True)
-        measures = _last_measures(trainer, training)
-        if divided:
-            model.load_state_dict(whole_state(training.model))
-    seconds = care.seconds_spent
-    if trainer.is_global_zero:
+    fabric = launch(
+        {"accelerator": accelerator, "devices": devices, "num_nodes": num_nodes, "strategy": strategy}
+    )
+    check_batches(len(data), config.batch_size, fabric.world_size, config.accumulate)
+    checkpoint, precision = _begin(folder, resume, describe_run(model, data, config), config, fabric)
+    run = _make_run(fabric, model, data, validation, config, precision, folder)
+    run.watches = [*_own_watches(run, folder, log_every, progress), *watches]
+    if checkpoint is not None:
+        run.checkpoints.restore(run, checkpoint)
+    check_one_place(run)
+    with global_statistics(model), run.checkpoints.listening():
+        tell(run, "started")
+        try:
+            train(run)
+        finally:
+            tell(run, "ended")
+    model.cpu().eval()
+    seconds = run.checkpoints.seconds_spent
+    if fabric.is_global_zero:
         model.save_pretrained(folder / "model")
         settings = {"training": to_mapping(config), "model": to_mapping(model.config), "data": data.name}
-        Result("training", measures, settings, config.seed, seconds).save(folder / "result.json")
-    trainer.strategy.barrier()
-    model.eval()
-    return Fitted(model, measures, seconds, folder)
+        settings |= {"precision": to_mapping(precision)}
+        Result("training", run.measures, settings, config.seed, seconds).save(folder / "result.json")
+    fabric.barrier()
+    return Fitted(model, run.measures, seconds, folder)
+
+
+def _begin(
+    folder: Path, resume: bool, description: Mapping[str, Any], config: TrainingConfig, fabric: Fabric
+) -> tuple[Path | None, Precision]:
+    """Claim the folder for a run, or find from which checkpoint and in which precision its run goes on."""
+    if checkpoints(folder / "checkpoints") and not resume:
+        raise ConfigError(f"{folder} holds an earlier run: go on with resume=True, or name another folder")
+    goes_on = resume and (folder / RUN_FILE).exists()
+    if goes_on:
+        check_run(folder, description)
+    begun = read_precision(folder) if goes_on else choose_precision(config.precision, fabric.device)
+    precision: Precision = notes_of_all_ranks(begun)[0]
+    if fabric.is_global_zero and not goes_on:
+        write_run(folder, {**description, "precision": to_mapping(precision)})
+    return last_checkpoint(folder), precision
+
+
+def _make_run(
+    fabric: Fabric,
+    model: SITE | BlackBox,
+    data: Dataset,
+    validation: Dataset,
+    config: TrainingConfig,
+    precision: Precision,
+    folder: Path,
+) -> Run:
+    """The run before its first step."""
+    model.train()  # a loaded model comes ready to answer
+    objective = make_objective(model, data, config)
+    # Processes need not send each other buffers: all compute the same, and the memories' may be large.
+    buffers = [name for name, _ in objective.named_buffers()]
+    objective.__dict__["_ddp_params_and_buffers_to_ignore"] = buffers
+    losses, *optimisers = fabric.setup(objective, *make_optimisers(model, config))
+    return Run(
+        fabric=fabric,
+        objective=objective,
+        losses=losses,
+        optimisers=optimisers,
+        model=model,
+        data=data,
+        validation=validation,
+        config=config,
+        precision=precision,
+        checkpoints=Checkpoints(folder, config.checkpoint_seconds),
+        average=WeightAverage(config.ema_decay),
+        collapse=CollapseWatch(config.collapse_patience),
+    )
+
+
+def _own_watches(run: Run, folder: Path, log_every: int | None, progress: bool) -> list[Watch]:
+    """Who looks on at every run; only the first process writes and shows."""
+    watches: list[Watch] = [run.collapse, LastGood(folder)]
+    if run.fabric.is_global_zero:
+        every = log_every or max(1, min(MOST_STEPS_UNLOGGED, run.steps_per_epoch))
+        watches.insert(0, TrainingLog(folder / "logs", every))
+        watches += [ProgressBar()] if progress else []
+    return watches
 
 
 def hold_out(data: Dataset, seed: int, share: float = 0.1) -> tuple[Dataset, Dataset]:
@@ -107,98 +166,16 @@ def hold_out(data: Dataset, seed: int, share: float = 0.1) -> tuple[Dataset, Dat
     return data[order[n:]], data[order[:n]]
 
 
-def _last_measures(trainer: L.Trainer, training: Training) -> dict[str, float]:
-    """What the validation at the end found; one more if the last epoch had none."""
-    measured = training.recipe.epochs % training.recipe.validate_every == 0
-    if not (measured and any(name.startswith("validation ") for name in trainer.callback_metrics)):
-        trainer.validate(training, verbose=False)
-    return {
-        name.removeprefix("validation "): float(value)
-        for name, value in trainer.callback_metrics.items()
-        if name.startswith("validation ")
+def make_objective(model: SITE | BlackBox, data: Dataset, config: TrainingConfig) -> Objective:
+    """What is minimised for this kind of model."""
+    options: dict[str, Any] = {
+        "views": config.own_views,
+        "label_smoothing": config.label_smoothing,
+        "compiled": config.compile,
     }
-
-
-def _training(model: SITE | BlackBox, data: Dataset, validation: Dataset, config: TrainingConfig) -> Training:
     if isinstance(model, SITE):
-        return SiteTraining(model, data, validation, config)
-    return BlackBoxTraining(model, data, validation, config)
-
-
-def _trainer(
-    config: TrainingConfig,
-    folder: Path,
-    n_steps: int,
-    callbacks: Sequence[Callback],
-    progress: bool,
-    options: dict[str, Any],
-) -> L.Trainer:
-    own: list[Callback] = [CollapseWatch(config.collapse_patience), LastGood(folder)]
-    if config.ema_decay:
-        own.insert(0, WeightAverage(config.ema_decay))
-    if progress:
-        own.append(RichProgressBar(leave=True))
-    settings: dict[str, Any] = {
-        "accelerator": "auto",
-        "max_epochs": config.epochs,
-        "precision": PRECISIONS[config.precision],
-        "logger": _loggers(folder),
-        "callbacks": [*own, *callbacks],
-        "enable_checkpointing": False,
-        "enable_progress_bar": progress,
-        "enable_model_summary": False,
-        "num_sanity_val_steps": 0,
-        "check_val_every_n_epoch": config.validate_every,
-        "log_every_n_steps": max(1, min(20, n_steps)),
-    }
-    if not options.get("sync_batchnorm"):
-        options = options | {"plugins": [GlobalStatistics(), *_listed(options.get("plugins"))]}
-    if options.get("strategy") == FSDP:
-        options = options | {"strategy": ShardedStrategy()}
-    try:
-        trainer = L.Trainer(**(settings | launch_options() | options))
-    except (ValueError, TypeError, MisconfigurationException) as error:
-        raise ConfigError(f"these options do not suit Lightning's Trainer: {error}") from error
-    if not isinstance(trainer.strategy, SingleDeviceStrategy | DDPStrategy | ShardedStrategy):
-        raise ConfigError(
-            f"strategy: expected one device, one of Lightning's DDP strategies or 'fsdp', "
-            f"got {type(trainer.strategy).__name__}"
-        )
-    return trainer
-
-
-def _listed(plugins: Any) -> list[Any]:
-    return list(plugins) if isinstance(plugins, list | tuple) else [] if plugins is None else [plugins]
-
-
-def _loggers(folder: Path) -> list[Logger]:
-    """CSV always; TensorBoard where it is installed."""
-    loggers: list[Logger] = [CSVLogger(folder, name="", version="logs")]
-    try:
-        loggers.append(TensorBoardLogger(folder, name="", version="logs"))
-    except ModuleNotFoundError:
-        log.info("TensorBoard is not installed: logging to CSV only")
-    return loggers
-
-
-def _begin(folder: Path, resume: bool, description: Mapping[str, Any]) -> Path | None:
-    """Claim the folder for a run, or find the checkpoint from which the run in it goes on."""
-    if checkpoints(folder / "checkpoints") and not resume:
-        raise ConfigError(f"{folder} holds an earlier run: go on with resume=True, or name another folder")
-    if resume and (folder / RUN_FILE).exists():
-        check_run(folder, description)
-        if is_first():
-            _keep_logs(folder / "logs" / "metrics.csv")
-    elif is_first():
-        write_run(folder, description)
-    return last_checkpoint(folder)
-
-
-def _keep_logs(path: Path) -> None:
-    """Move the log so far aside, since the logger begins a new one."""
-    if path.exists():
-        parts = len(list(path.parent.glob(f"{path.stem}-*{path.suffix}")))
-        path.replace(path.with_stem(f"{path.stem}-{parts + 1}"))
+        return SiteObjective(model, data, config.terms, **options)
+    return BlackBoxObjective(model, config.terms, **options)
 
 
 def _check_fit(model: SITE | BlackBox, data: Dataset) -> None:

@@ -18,16 +18,22 @@ from torchsite.training.config import TrainingConfig
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
-def orthogonalise(update: Tensor, steps: int = 5) -> Tensor:
-    """The update with all singular values near one (between 0.7 and 1.2), by matrix products only."""
+def orthogonalise(update: Tensor, steps: int = 5, dtype: torch.dtype | None = None) -> Tensor:
+    """The update with all singular values near one (between 0.7 and 1.2), by matrix products only.
+
+    They are counted in `dtype`; if none is asked for, in that of the update and never in less than float32,
+    under autocast as well.
+    """
     a, b, c = NEWTON_SCHULZ
-    x = update / (update.norm() + 1e-7)
-    tall = x.shape[0] > x.shape[1]
-    x = x.T if tall else x
-    for _ in range(steps):
-        gram = x @ x.T
-        x = a * x + (b * gram + c * gram @ gram) @ x
-    return x.T if tall else x
+    x = update.to(dtype or torch.promote_types(update.dtype, torch.float32))
+    with torch.autocast(update.device.type, enabled=False):
+        x = x / (x.norm() + 1e-7)
+        tall = x.shape[0] > x.shape[1]
+        x = x.T if tall else x
+        for _ in range(steps):
+            gram = x @ x.T
+            x = a * x + (b * gram + c * gram @ gram) @ x
+    return (x.T if tall else x).to(update.dtype)
 
 
 class Muon(torch.optim.Optimizer):
@@ -94,6 +100,13 @@ def _learning_rate_factors(module: nn.Module) -> dict[int, float]:
     groups = [group for extractor in extractors for group in extractor.parameter_groups()]
     usual = {id(parameter): 1.0 for parameter in module.parameters()}
     return usual | {id(p): group.learning_rate_factor for group in groups for p in group.parameters}
+
+
+def set_learning_rates(optimisers: Iterable[torch.optim.Optimizer], factor: float) -> None:
+    """Every group at this fraction of its peak, which is the rate it was made with."""
+    for optimiser in optimisers:
+        for group in optimiser.param_groups:
+            group["lr"] = factor * group.setdefault("peak_lr", group["lr"])
 
 
 def schedule(config: TrainingConfig, n_steps: int) -> Callable[[int], float]:

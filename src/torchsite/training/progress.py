@@ -1,28 +1,38 @@
-"""Lightning's counts of batches and epochs, as an uninterrupted run has them after so many steps.
+"""A progress bar on the terminal, for those who ask for one."""
 
-A checkpoint taken at the end of a batch finds Lightning between two counts, and it sets them right by
-guessing where it was when it resumes. After a few interruptions the guess goes wrong, an epoch is counted
-twice and the run takes more steps than it should. All counts follow from the number of steps, so they are
-written anew.
-"""
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from typing import Any
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
 
-Counts = dict[str, int]
+from torchsite.training.watch import Watch
 
+if TYPE_CHECKING:
+    from torchsite.training.loop import Run
 
-def set_progress(fit_loop: dict[str, Any], steps: int, steps_per_epoch: int) -> None:
-    """Overwrite the counts in the saved state of Lightning's fit loop; `steps` is at least 1."""
-    epoch, batch = divmod(steps - 1, steps_per_epoch)
-    batches, epochs = fit_loop["epoch_loop.batch_progress"], fit_loop["epoch_progress"]
-    batches["total"].update(_within(steps, finished=steps, completed=steps - 1))
-    batches["current"].update(_within(batch + 1, finished=batch + 1, completed=batch))
-    batches["is_last_batch"] = batch + 1 == steps_per_epoch
-    for span in ("total", "current"):
-        epochs[span].update(_within(epoch + 1, finished=epoch, completed=epoch))
-    fit_loop["epoch_loop.state_dict"]["_batches_that_stepped"] = steps - 1
-    fit_loop["epoch_loop.val_loop.batch_progress"]["total"].update(_within(0, finished=0, completed=0))
+SHOWN = ("loss", "accuracy")
 
 
-def _within(begun: int, finished: int, completed: int) -> Counts:
-    return {"ready": begun, "started": begun, "processed": finished, "completed": completed}
+class ProgressBar(Watch):
+    """Steps of the epoch, the loss, and how long the run will take."""
+
+    def __init__(self) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self.bar = Progress(*columns)
+        self.task = self.bar.add_task("training", total=None)
+
+    def started(self, run: "Run") -> None:
+        """Show the bar where the run stands."""
+        self.bar.update(self.task, total=run.n_steps, completed=run.steps_done)
+        self.bar.start()
+
+    def step_done(self, run: "Run", losses: Mapping[str, Tensor]) -> None:
+        """One step more."""
+        said = ", ".join(f"{name} {float(losses[name]):.3f}" for name in SHOWN if name in losses)
+        epoch = f"epoch {(run.steps_done - 1) // run.steps_per_epoch + 1}/{run.config.epochs}"
+        self.bar.update(self.task, completed=run.steps_done, description=f"{epoch}: {said}")
+
+    def ended(self, run: "Run") -> None:
+        """Leave the last line standing."""
+        self.bar.stop()

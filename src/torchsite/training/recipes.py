@@ -2,9 +2,10 @@
 
     data: mnist
     model: {feature_extractor: identity, generator: lateral}
-    training: {epochs: 16, targets: nearest}
+    training: {epochs: 16, terms: [{name: transformation, targets: nearest}]}
 
-Overrides name a field of the training (`epochs`), or any field by its path (`model.generator`).
+Overrides name a field of the training (`epochs`), or any field by its path (`model.generator`); a term is
+found by its name (`terms.transformation.weight`) or, where two have the same, by its number (`terms.1.end`).
 """
 
 from collections.abc import Mapping
@@ -74,13 +75,31 @@ def override(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
     plain = to_mapping(recipe)
     for name, value in values.items():
         *path, last = _path(name)
-        place = plain
-        for step in path:
-            place = place.setdefault(step, {})
-            if not isinstance(place, dict):
-                raise ConfigError(f"no field {name!r}: {step!r} is a value, not a group of fields")
-        place[last] = value
+        for place in _places(plain, path, name):
+            place[last] = value
     return from_mapping(Recipe, plain)
+
+
+def _places(place: Any, path: list[str], name: str) -> list[dict[str, Any]]:
+    """The groups of fields that a path leads to: one, or all terms of a name."""
+    if isinstance(place, list):
+        return _places_among(place, path, name)
+    if not path:
+        return [place]
+    step, *rest = path
+    place = place.setdefault(step, {})
+    if not isinstance(place, dict | list):
+        raise ConfigError(f"no field {name!r}: {step!r} is a value, not a group of fields")
+    return _places(place, rest, name)
+
+
+def _places_among(values: list[Any], path: list[str], name: str) -> list[dict[str, Any]]:
+    named = [(str(i), value) for i, value in enumerate(values) if isinstance(value, dict)]
+    chosen = [value for i, value in named if path and path[0] in (i, value.get("name"))]
+    if not chosen:
+        there = ", ".join(f"{i} ({value.get('name')})" for i, value in named) or "none"
+        raise ConfigError(f"no field {name!r}: expected one of what is there: {there}")
+    return [found for value in chosen for found in _places(value, path[1:], name)]
 
 
 def build_model(settings: ModelSettings, data: Dataset, config: TrainingConfig) -> SITE | BlackBox:
@@ -115,7 +134,8 @@ def pixel_statistics(data: Dataset, n: int = 10_000) -> tuple[list[float], list[
 def _path(name: str) -> list[str]:
     """`epochs` stands for `training.epochs`, `max_shift` for `training.family.max_shift`."""
     steps = name.replace("-", "_").split(".")
-    if len(steps) > 1 or steps[0] in {f.name for f in fields(Recipe)}:
+    of_training = steps[0] in {f.name for f in fields(TrainingConfig)}
+    if steps[0] in {f.name for f in fields(Recipe)} or (len(steps) > 1 and not of_training):
         return steps
     if steps[0] in {f.name for f in fields(TransformFamily)}:
         return ["training", "family", *steps]

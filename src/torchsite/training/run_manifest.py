@@ -17,6 +17,7 @@ from torchsite.errors import ConfigError
 from torchsite.files import write_atomically
 from torchsite.model import SITE, BlackBox
 from torchsite.training.config import TrainingConfig
+from torchsite.training.precision import Precision
 
 RUN_FILE = "run.json"
 FREE = ("checkpoint_seconds", "validate_every", "n_validation", "collapse_patience")
@@ -54,6 +55,15 @@ def check_run(folder: Path, description: Mapping[str, Any]) -> None:
         )
 
 
+def read_precision(folder: Path) -> Precision:
+    """The precision that the run in this folder was begun with."""
+    path = folder / RUN_FILE
+    try:
+        return from_mapping(Precision, json.loads(path.read_text())["precision"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ConfigError(f"{path} does not say in which precision the run was begun: {error}") from error
+
+
 def fingerprint(data: Dataset) -> str:
     """A short checksum of the labels and of pictures spread over the data."""
     rows = torch.linspace(0, len(data) - 1, min(len(data), N_SAMPLED)).long()
@@ -65,7 +75,8 @@ def fingerprint(data: Dataset) -> str:
 def _completed(description: dict[str, Any]) -> dict[str, Any]:
     """A run begun before a field existed was begun with its default."""
     config = from_mapping(TrainingConfig, description["training"])
-    return description | {"training": _training(config)}
+    compared = {name: value for name, value in description.items() if name != "precision"}
+    return compared | {"training": _training(config)}
 
 
 def _training(config: TrainingConfig) -> dict[str, Any]:

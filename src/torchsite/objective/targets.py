@@ -14,25 +14,27 @@ import abc
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Int32, Int64, UInt8
-from torch import Tensor, nn
+from jaxtyping import Float, Int32, Int64, UInt8
+from torch import Tensor
 
 from torchsite.data import Dataset, to_float
+from torchsite.distributed import rows_of_all_ranks, sum_over_ranks
 from torchsite.model import SITE
-from torchsite.objective import Targets, class_feature_sums, to_unit
+from torchsite.model.input_stage import dtype_of
+from torchsite.objective.batch import Rows, Share
+from torchsite.objective.term import Memory
 from torchsite.randomness import Rng
 from torchsite.shapes import Features, Labels, Pixels
-from torchsite.training.config import TrainingConfig
-from torchsite.training.distributed import rows_of_all_ranks, sum_over_ranks
-from torchsite.training.loader import Rows, Share
 from torchsite.transforms import Transform
 
 CHUNK = 1024
 WHOLE = Share()
+Targets = Float[Tensor, "*batch classes depth rows cols"]
+ClassSums = Float[Tensor, "classes depth rows cols"]
 NearestTable = Int32[Tensor, "pictures classes nearest"]
 
 
-class TargetSource(nn.Module, abc.ABC):
+class TargetSource(Memory):
     """Gives the targets of a batch and learns from its features; what it has learnt is checkpointed."""
 
     @abc.abstractmethod
@@ -90,11 +92,13 @@ class NearestExemplars(TargetSource):
 
     bank: UInt8[Tensor, "pictures depth rows cols"]
 
-    def __init__(self, data: Dataset, config: TrainingConfig, shape: tuple[int, int, int] | None) -> None:
+    def __init__(
+        self, data: Dataset, n_nearest: int, n_exemplars: int, shape: tuple[int, int, int] | None
+    ) -> None:
         super().__init__()
-        self.n_exemplars = config.n_exemplars
+        self.n_exemplars = n_exemplars
         self.learns = shape is not None
-        self.register_buffer("table", nearest_exemplars(data, config.n_nearest), persistent=False)
+        self.register_buffer("table", nearest_exemplars(data, n_nearest), persistent=False)
         bank = data.images if shape is None else torch.full((len(data), *shape), 128, dtype=torch.uint8)
         self.register_buffer("bank", bank, persistent=self.learns)
 
@@ -133,18 +137,48 @@ class SampledExemplars(TargetSource):
         chosen = sample_members(self.members, n, rng)[share.rows(n)]
         with torch.no_grad():
             device = next(model.parameters()).device
-            features = model.features(to_float(self.images[chosen.flatten()]).to(device))
+            images = to_float(self.images[chosen.flatten()]).to(device, dtype_of(model))
+            features = model.features(images)
         return to_unit(features, model.bce_slope).unflatten(0, (len(rows), len(self.members)))
 
 
-def make_targets(model: SITE, data: Dataset, config: TrainingConfig) -> TargetSource:
-    """The source of targets that the configuration asks for."""
+def make_targets(
+    model: SITE,
+    data: Dataset,
+    targets: str,
+    *,
+    n_nearest: int = 16,
+    n_exemplars: int = 4,
+    mean_decay: float = 0.99,
+) -> TargetSource:
+    """The source of the targets of this name."""
     shape = None if model.pixels_are_features else model.feature_shape
-    if config.targets == "nearest":
-        return NearestExemplars(data, config, shape)
-    if config.targets == "sampled":
+    if targets == "nearest":
+        return NearestExemplars(data, n_nearest, n_exemplars, shape)
+    if targets == "sampled":
         return SampledExemplars(data, model)
-    return FixedMeans(data) if shape is None else RunningMeans(len(data.classes), shape, config.mean_decay)
+    return FixedMeans(data) if shape is None else RunningMeans(len(data.classes), shape, mean_decay)
+
+
+def to_unit(features: Features, slope: float) -> Features:
+    """Bounded features as values in [0, 1]: tanh's (slope 2) are moved there, sigmoid's are there."""
+    return (features + 1) / 2 if slope == 2.0 else features
+
+
+def class_feature_sums(
+    features: Features, labels: Labels, transform: Transform, n_classes: int
+) -> tuple[ClassSums, Float[Tensor, "classes 1 rows cols"]]:
+    """Sums and weights of the features of each class, carried back to the canonical pose.
+
+    Dividing the one by the other, after adding over batches (and ranks), gives the class means: padding
+    has weight 0, so it never enters.
+    """
+    back = transform.inverse()
+    mask = back.mask((features.shape[-2], features.shape[-1])).unsqueeze(1).to(features.dtype)
+    carried = back(features.detach()) * mask
+    sums = features.new_zeros(n_classes, *features.shape[1:]).index_add_(0, labels, carried)
+    weights = features.new_zeros(n_classes, *mask.shape[1:]).index_add_(0, labels, mask)
+    return sums, weights
 
 
 def class_mean_images(data: Dataset) -> Targets:

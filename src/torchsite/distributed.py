@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
+
+RANK_NAMES = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
 
 
 def n_ranks() -> int:
@@ -15,9 +16,12 @@ def n_ranks() -> int:
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
-def is_first() -> bool:
+def is_first(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether this process is the one that writes, as the launcher numbered them; true when alone."""
-    return int(getattr(rank_zero_only, "rank", None) or 0) == 0
+    if n_ranks() > 1:
+        return dist.get_rank() == 0
+    numbers = (int(environment[name]) for name in RANK_NAMES if name in environment)
+    return next(numbers, 0) == 0
 
 
 def sum_over_ranks(values: Tensor) -> Tensor:
@@ -89,30 +93,3 @@ def notes_of_all_ranks(note: Any) -> list[Any]:
     notes: list[Any] = [None] * n_ranks()
     dist.all_gather_object(notes, note)
     return notes
-
-
-def launch_options(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """What Lightning must be told when `torchrun` has started the processes: how many, on how many nodes."""
-    if "TORCHELASTIC_RUN_ID" not in environment or int(environment.get("WORLD_SIZE", "1")) == 1:
-        return {}
-    world, local = int(environment["WORLD_SIZE"]), int(environment["LOCAL_WORLD_SIZE"])
-    return {"devices": local, "num_nodes": world // local, "strategy": "ddp"}
-
-
-def rejoin(environment: Mapping[str, str] = os.environ) -> None:
-    """After a restart by `torchrun`, form the group of processes under a name of its own.
-
-    `torchrun` keeps one store of addresses for all attempts, and a new group would find those of processes
-    that died. Lightning takes a group that is there.
-    """
-    attempt = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
-    if attempt == "0" or environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True" or dist.is_initialized():
-        return
-    world, rank = int(environment["WORLD_SIZE"]), int(environment["RANK"])
-    if torch.cuda.is_available():
-        torch.cuda.set_device(int(environment["LOCAL_RANK"]))
-    address, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
-    shared = dist.TCPStore(address, port, world, is_master=False)  # type: ignore[attr-defined]
-    store = dist.PrefixStore(f"attempt-{attempt}", shared)  # type: ignore[attr-defined]
-    backend = "nccl" if torch.cuda.is_available() else "gloo"
-    dist.init_process_group(backend, store=store, rank=rank, world_size=world)

@@ -1,0 +1,139 @@
+"""The whole objective of a model as one module: a batch in, its losses out.
+
+SITE minimises its classification loss and the weighted terms. The black box minimises its classification loss
+in the same views, shown whole, whatever the terms: it has no evidence that they could speak of.
+"""
+
+import abc
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from torchsite.data import Dataset
+from torchsite.model import SITE, BlackBox
+from torchsite.model.input_stage import dtype_of
+from torchsite.objective.batch import Batch
+from torchsite.objective.classification import classification_loss
+from torchsite.objective.targets import to_unit
+from torchsite.objective.term import Memory, Step, Term
+from torchsite.objective.views import View, join_views
+from torchsite.shapes import Features
+
+
+class Outcome(NamedTuple):
+    """`losses["loss"]` is minimised, the rest is worth watching; `features` are what memories learn from."""
+
+    losses: dict[str, Tensor]
+    features: Features | None = None
+
+
+class Objective(nn.Module, abc.ABC):
+    """What is minimised, and in which views of the pictures; its state is the model's and the memories'."""
+
+    model: SITE | BlackBox
+    views: tuple[View, ...]
+
+    @abc.abstractmethod
+    def forward(self, batch: Batch) -> Outcome:
+        """The losses of a batch, or of a part of one."""
+
+    def learn(self, batch: Batch, features: Features | None) -> None:
+        """Let the memories take note of a whole step."""
+        del batch, features
+
+
+class SiteObjective(Objective):
+    """CE(logits, y) + Σ weight · term."""
+
+    model: SITE
+
+    def __init__(
+        self,
+        model: SITE,
+        data: Dataset,
+        terms: Sequence[Term],
+        *,
+        views: Sequence[View] = (),
+        label_smoothing: float = 0.0,
+        compiled: bool = False,
+    ) -> None:
+        super().__init__()
+        for term in terms:
+            term.check(model)
+        self.model, self.terms, self.label_smoothing = model, tuple(terms), label_smoothing
+        self.views = join_views([*views, *(view for term in terms for view in term.views())])
+        memories = {str(number): term.memory(model, data) for number, term in enumerate(terms)}
+        kept = {number: memory for number, memory in memories.items() if memory is not None}
+        self.memories = nn.ModuleDict(kept).to(dtype_of(model))
+        self.run = torch.compile(model.run) if compiled else model.run
+
+    def forward(self, batch: Batch) -> Outcome:
+        """One pass over all views; then the classification loss, then every term that counts at this step."""
+        step = Step(batch, self.model, self.run(batch.pictures()))
+        n_judged = len(step.judged)
+        logits, labels = step.run.logits[: n_judged * len(batch)], batch.labels.repeat(n_judged)
+        loss = classification_loss(logits, labels, self.label_smoothing)
+        losses = {"classification": loss}
+        for number, term in enumerate(self.terms):
+            if term.counts(batch.draws):
+                found = term.loss(step, self._memory(number))
+                loss = loss + term.weight * found.loss
+                losses |= numbered({term.name: found.loss, **found.watched}, losses)
+        losses |= {
+            "accuracy": (logits[: len(batch)].argmax(1) == batch.labels).float().mean(),
+            "|w|": step.run.prototypes.detach().abs().mean(),
+            "|z|": step.run.features.detach().abs().mean(),
+        }
+        return Outcome({"loss": loss} | losses, step.run.features[: len(batch)].detach())
+
+    def learn(self, batch: Batch, features: Features | None) -> None:
+        """What was seen in the first view."""
+        assert features is not None
+        for memory in self.memories.values():
+            assert isinstance(memory, Memory)
+            memory.learn(to_unit(features, self.model.bce_slope), batch.rows, batch.labels, batch.poses[0])
+
+    def _memory(self, number: int) -> Memory | None:
+        if str(number) not in self.memories:
+            return None
+        memory = self.memories[str(number)]
+        assert isinstance(memory, Memory)
+        return memory
+
+
+class BlackBoxObjective(Objective):
+    """Cross-entropy in the views that SITE is judged in, shown whole: the comparison with the same budget."""
+
+    model: BlackBox
+
+    def __init__(
+        self,
+        model: BlackBox,
+        terms: Sequence[Term] = (),
+        *,
+        views: Sequence[View] = (),
+        label_smoothing: float = 0.0,
+        compiled: bool = False,
+    ) -> None:
+        super().__init__()
+        self.model, self.label_smoothing = model, label_smoothing
+        wanted = join_views([*views, *(view for term in terms for view in term.views())])
+        self.views = tuple(view.plain() for view in wanted if view.judged)
+        self.run = torch.compile(model.forward) if compiled else model.forward
+
+    def forward(self, batch: Batch) -> Outcome:
+        """The classification loss."""
+        logits, labels = self.run(batch.pictures()), batch.labels.repeat(len(batch.shown))
+        loss = classification_loss(logits.float(), labels, self.label_smoothing)
+        return Outcome({"loss": loss, "accuracy": (logits.argmax(1) == labels).float().mean()})
+
+
+def numbered(new: dict[str, Tensor], known: dict[str, Tensor]) -> dict[str, Tensor]:
+    """What several terms watch under one name gets a number, from the second on."""
+    given = {}
+    for name, value in new.items():
+        free = (name if i == 1 else f"{name} {i}" for i in range(1, len(known) + 2))
+        given[next(one for one in free if one not in known)] = value
+    return given

@@ -1,0 +1,141 @@
+"""The contract of a term of the objective.
+
+    L = CE(logits, y) + Σ_t weight_t · L_t                                         (equation obj)
+
+A term is a frozen value: its weight, its options, and when it counts. Written as a class with a name, it can
+stand in recipes at once:
+
+    @dataclass(frozen=True, kw_only=True)
+    class NothingSeen(Term, name="nothing_seen"):
+        def views(self):        # what it needs to see, beside what the others do
+            return (GREY,)      # a view of its own, with `judged=False`
+        def loss(self, step, memory):
+            return Found(step.view("grey").run.logits.square().mean())
+
+What it may look at is in `Step`: the batch, its views, the model and its pass over all of them. Random
+numbers come from `step.draws.rng(name)` (or, for views, from the `draws` that they are given): a function of
+the seed, the name and the step. What a term must remember from step to step is a `Memory`, which is
+checkpointed.
+"""
+
+import abc
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from torch import Tensor, nn
+
+from torchsite.configs import Tagged
+from torchsite.data import Dataset
+from torchsite.errors import ConfigError
+from torchsite.model import SITE
+from torchsite.model.site import Forward
+from torchsite.objective.batch import Batch, Draws, Rows
+from torchsite.objective.views import View
+from torchsite.shapes import Features, Labels, Masks, Scalar
+from torchsite.transforms import Transform
+
+
+class Found(NamedTuple):
+    """A term's loss, before its weight, and what else is worth watching."""
+
+    loss: Scalar
+    watched: dict[str, Tensor] = {}  # noqa: RUF012 - never changed
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One view of the pictures at hand, and what the model made of it."""
+
+    view: View
+    pose: Transform
+    all_poses: Transform
+    visible: Masks | None
+    run: Forward
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What a term may look at: the pictures, the model, and its pass over all views."""
+
+    batch: Batch
+    model: SITE
+    run: Forward
+
+    @property
+    def draws(self) -> Draws:
+        """The random numbers of the step."""
+        return self.batch.draws
+
+    @property
+    def seen(self) -> tuple[Seen, ...]:
+        """The views in the order of the batch, each with its part of the pass."""
+        shown = zip(self.batch.shown, self.batch.poses, self.batch.visible, strict=True)
+        n = len(self.batch)
+        return tuple(
+            Seen(one.view, pose, one.all_poses, mask, rows_of(self.run, slice(n * i, n * (i + 1))))
+            for i, (one, pose, mask) in enumerate(shown)
+        )
+
+    @property
+    def judged(self) -> tuple[Seen, ...]:
+        """The views in which the model is judged."""
+        return tuple(one for one in self.seen if one.view.judged)
+
+    def view(self, name: str) -> Seen:
+        """The view of this name, which a term has asked for."""
+        return next(one for one in self.seen if one.view.name == name)
+
+
+class Memory(nn.Module, abc.ABC):
+    """What a term keeps from step to step, in buffers."""
+
+    @abc.abstractmethod
+    def learn(self, features: Features, rows: Rows, labels: Labels, transform: Transform) -> None:
+        """Take note of a whole step: the features in the first view, in [0, 1], and that view's poses."""
+
+
+@dataclass(frozen=True)
+class Term(Tagged, abc.ABC):
+    """One term: `weight` times its loss, from the share `start` of the training to the share `end`."""
+
+    tags: ClassVar[dict[str, type[Any]]] = {}
+
+    weight: float = 1.0
+    _: KW_ONLY
+    start: float = 0.0
+    end: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.weight >= 0:
+            raise ConfigError(f"{self.name}.weight: expected at least 0, got {self.weight}")
+        if not 0 <= self.start < self.end <= 1:
+            raise ConfigError(
+                f"{self.name}: expected shares of the training, 0 ≤ start < end ≤ 1, "
+                f"got start = {self.start} and end = {self.end}"
+            )
+
+    @abc.abstractmethod
+    def loss(self, step: Step, memory: Memory | None) -> Found:
+        """The loss of a batch; means over pictures, so that equal parts of a batch average to the whole."""
+
+    def views(self) -> tuple[View, ...]:
+        """What must be seen of each picture for this term, whatever the others need."""
+        return ()
+
+    def memory(self, model: SITE, data: Dataset) -> Memory | None:
+        """What is remembered from step to step; nothing, unless a term says otherwise."""
+        del model, data
+        return None
+
+    def check(self, model: SITE) -> None:
+        """Raise a `ConfigError` if the model has not got what the term looks at."""
+        del model
+
+    def counts(self, draws: Draws) -> bool:
+        """Whether the term is part of the objective at this step."""
+        return self.start * draws.n_steps <= draws.step < self.end * draws.n_steps
+
+
+def rows_of(run: Forward, rows: slice) -> Forward:
+    """Some pictures of a pass."""
+    return Forward(run.features[rows], run.raw_prototypes[rows], run.prototypes[rows], run.evidence[rows])

@@ -1,0 +1,141 @@
+"""The transformation term: prototypes of a posed picture resemble its class, in that pose.
+
+    L_trans = BCE(T⁻¹ G_i(F1(T x)), F1(x_i))                                       (equation l_trans)
+
+is a mean over the elements that the picture covers. Binary cross-entropy is affine in its target, so the
+expectation over x_i needs only the mean feature of class i:
+
+    E[BCE(p, F1(x_i))] = BCE(p, E[F1(x_i)])                                        (closed form)
+
+The targets are therefore an argument: class means, means of exemplars near to x, or single samples
+(`targets.py`). Values to be compared lie in [0, 1]; raw prototypes r stand for σ(slope·r), where slope is 1
+for sigmoid and 2 for tanh, since (tanh r + 1)/2 = σ(2r).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from torchsite.data import Dataset
+from torchsite.errors import ConfigError
+from torchsite.model import SITE
+from torchsite.objective.batch import Share
+from torchsite.objective.targets import Targets, TargetSource, make_targets
+from torchsite.objective.term import Found, Memory, Step, Term
+from torchsite.shapes import Maps, Masks, Prototypes, Scalar, Size
+from torchsite.transforms import Transform
+
+Warp = Literal["target", "prototype"]
+LN2 = math.log(2)  # the loss of prototypes that say nothing, whatever the targets
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformationTerm(Term, name="transformation"):
+    """Prototypes resemble their targets in every judged view.
+
+    `targets` are the mean of each class, forgotten by `mean_decay` where features are learnt; the mean of
+    `n_exemplars` of the `n_nearest` pictures of the class that are nearest to x; or one random picture each
+    (`sampled`). `warp` says which side is carried into the pose of the other.
+    """
+
+    weight: float = 5.0
+    targets: Literal["mean", "nearest", "sampled"] = "nearest"
+    n_nearest: int = 16
+    n_exemplars: int = 4
+    mean_decay: float = 0.99
+    warp: Warp = "target"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("n_nearest", "n_exemplars"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"transformation.{name}: expected at least 1, got {getattr(self, name)}")
+        if self.n_exemplars > self.n_nearest:
+            raise ConfigError(
+                f"transformation.n_exemplars: expected at most n_nearest = {self.n_nearest}, "
+                f"got {self.n_exemplars}"
+            )
+        if not 0 <= self.mean_decay < 1:
+            raise ConfigError(
+                f"transformation.mean_decay: expected a number in [0, 1), got {self.mean_decay}"
+            )
+
+    def memory(self, model: SITE, data: Dataset) -> TargetSource:
+        """The source of the targets, which learns from every step."""
+        return make_targets(
+            model,
+            data,
+            self.targets,
+            n_nearest=self.n_nearest,
+            n_exemplars=self.n_exemplars,
+            mean_decay=self.mean_decay,
+        )
+
+    def loss(self, step: Step, memory: Memory | None) -> Found:
+        """The mean over the views: a prototype judged in one pose alone need show nothing in the others."""
+        assert isinstance(memory, TargetSource)
+        targets = memory(step.batch.rows, step.draws.rng("exemplars"), step.batch.share)
+        losses = []
+        for seen in step.judged:
+            raw = seen.run.raw_prototypes
+            loss = transformation_loss(raw, targets, seen.pose, slope=step.model.bce_slope, warp=self.warp)
+            judged = seen.all_poses.inverse() if self.warp == "prototype" else seen.all_poses
+            losses.append(loss * coverage(judged, (raw.shape[-2], raw.shape[-1]), step.batch.share))
+        mean = torch.stack(losses).mean()
+        return Found(mean, {"transformation minus ln 2": mean.detach() - LN2})
+
+
+def coverage(poses: Transform, size: Size, share: Share) -> Tensor | float:
+    """This share's part of all cells that a view covers, times the number of shares.
+
+    With these weights the mean over shares of their means over covered cells is the mean over all covered
+    cells of the global batch.
+    """
+    if share.of == 1:
+        return 1.0
+    covered = poses.mask(size).flatten(1).sum(1)
+    return covered[share.rows(len(covered))].sum() * share.of / covered.sum().clamp_min(1)
+
+
+def transformation_loss(
+    raw_prototypes: Prototypes,
+    targets: Targets,
+    transform: Transform,
+    *,
+    slope: float = 1.0,
+    warp: Warp = "target",
+) -> Scalar:
+    """BCE between prototypes of T x and canonical targets, within the mask (equation l_trans).
+
+    `warp="prototype"` carries the prototypes back, as the text does; `warp="target"` carries the targets
+    forth, which asks for the same and needs no gradient through the resampler. `targets` are means per
+    class or per picture and class.
+    """
+    size = (raw_prototypes.shape[-2], raw_prototypes.shape[-1])
+    if warp == "target":
+        expected = transform(targets.detach().expand(raw_prototypes.shape))
+        losses = F.binary_cross_entropy_with_logits(slope * raw_prototypes, expected, reduction="none")
+        return masked_mean(losses, transform.mask(size))
+    if warp == "prototype":
+        back = transform.inverse()
+        probabilities = back(torch.sigmoid(slope * raw_prototypes))
+        return masked_mean(_bce(probabilities, targets.detach()), back.mask(size))
+    raise ConfigError(f"warp: expected 'target' or 'prototype', got {warp!r}")
+
+
+def masked_mean(losses: Prototypes, mask: Masks) -> Scalar:
+    """The mean over classes, depth and covered cells of all pictures; what is not covered may be anything."""
+    covered = mask[:, None, None]
+    per_cell = losses.shape[1] * losses.shape[2]
+    return losses.masked_fill(~covered, 0).sum() / (covered.sum() * per_cell).clamp_min(1)
+
+
+def _bce(probabilities: Maps, targets: Maps) -> Maps:
+    """Binary cross-entropy of probabilities that resampling made, safe at 0 and 1."""
+    eps = torch.finfo(probabilities.dtype).eps
+    p = probabilities.clamp(eps, 1 - eps)
+    return -(targets * p.log() + (1 - targets) * (1 - p).log())

@@ -1,0 +1,71 @@
+"""Batches of pictures, as a pure function of the seed and the step.
+
+Nothing is drawn from a running generator, so a run that was killed continues with the very batches it would
+have seen: all that is needed is how many steps are done.
+"""
+
+import functools
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from torchsite.data import Dataset, to_float
+from torchsite.errors import ConfigError
+from torchsite.objective import Batch, Draws, Share, View
+from torchsite.objective.batch import Rows, show_batch
+from torchsite.randomness import make_rng
+from torchsite.shapes import Images
+from torchsite.training.config import TrainingConfig
+
+
+def make_batch(
+    data: Dataset, config: TrainingConfig, views: Sequence[View], step: int, like: Tensor, share: Share
+) -> Batch:
+    """This process's pictures of a step and their views, on the device and in the dtype of `like`."""
+    rows = step_rows(len(data), config.batch_size, config.seed, step)[share.rows(config.batch_size)]
+    images, labels = look_up(data, rows, like)
+    draws = Draws(config.seed, step, config.batch_size, config.epochs * (len(data) // config.batch_size))
+    images = _flipped(images, draws, share) if config.flip else images
+    return show_batch(rows, images, labels, views, draws, config.family, share)
+
+
+def look_up(data: Dataset, rows: Rows, like: Tensor) -> tuple[Images, Tensor]:
+    """Pictures and labels by their numbers, on the device and in the dtype of `like`."""
+    images = to_float(data.images[rows].to(like.device)).to(like.dtype)
+    return images, data.labels[rows].to(like.device)
+
+
+def step_rows(n: int, batch_size: int, seed: int, step: int) -> Rows:
+    """The numbers of the pictures in the global batch of a step."""
+    epoch, number = divmod(step, n // batch_size)
+    return epoch_order(n, seed, epoch)[number * batch_size : (number + 1) * batch_size]
+
+
+@functools.lru_cache(maxsize=1)
+def epoch_order(n: int, seed: int, epoch: int) -> Rows:
+    """The order in which an epoch visits the pictures."""
+    return torch.randperm(n, generator=make_rng(seed, "order", epoch))
+
+
+def check_batches(n: int, batch_size: int, ranks: int = 1, parts: int = 1) -> None:
+    """Every process must get equally many pictures of every part of a batch."""
+    if batch_size % (ranks * parts):
+        raise ConfigError(
+            f"batch_size: expected a multiple of {ranks * parts} ({ranks} processes × {parts} parts that "
+            f"are accumulated), got {batch_size}"
+        )
+    if n < batch_size:
+        raise ConfigError(f"batch_size: expected at most the {n} training pictures, got {batch_size}")
+
+
+def parts_in_order(n: int, size: int, share: Share | None = None) -> Iterator[Rows]:
+    """The rows 0 to n - 1 in order, in parts of at most `size`; one process of several takes some of them."""
+    parts = torch.arange(n).split(size) if n else ()
+    yield from parts[(share or Share()).rows(len(parts))]
+
+
+def _flipped(images: Images, draws: Draws, share: Share) -> Images:
+    """A random half of the pictures mirrored."""
+    mirror = (torch.rand(draws.n, generator=draws.rng("flip")) < 0.5)[share.rows(draws.n)].to(images.device)
+    return torch.where(mirror[:, None, None, None], images.flip(-1), images)

@@ -1,0 +1,145 @@
+"""Checkpoints that survive anything.
+
+A checkpoint is written beside its place and then renamed, once, to a name that carries its checksum; older
+ones go only after that. So whenever a run is killed, a whole checkpoint is there, and when it resumes, a
+damaged newest one is noticed and the one before is used.
+"""
+
+import hashlib
+import logging
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from torchsite.distributed import highest_of_ranks
+from torchsite.errors import StoppedError, TrainingError
+
+if TYPE_CHECKING:
+    from torchsite.training.loop import Run
+
+log = logging.getLogger(__name__)
+CHECKPOINT = re.compile(r"(?P<number>\d{8})-(?P<digest>[0-9a-f]{16})\.ckpt")
+FORMAT = 2
+KEPT = 2
+
+
+class Checkpoints:
+    """Writes the whole state of a run every so many seconds, at its end, and when it is told to stop.
+
+    SIGTERM, which schedulers send before they kill, lets the running step end; then the state is written and
+    `StoppedError` raised, on all ranks if one of them was told.
+    """
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        self.told_to_stop = False
+        self.folder, self.seconds = folder / "checkpoints", seconds
+        self.started = self.written = time.monotonic()
+        self.spent_before = 0.0
+        self.saved_steps = -1
+
+    @property
+    def seconds_spent(self) -> float:
+        """How long the run has taken, the time before it was resumed included."""
+        return self.spent_before + time.monotonic() - self.started
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Hear SIGTERM for a while; only the main thread can."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGTERM, self._note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    def _note(self, *_: Any) -> None:
+        self.told_to_stop = True
+
+    def save_if_due(self, run: "Run") -> None:
+        """Save if it is time, on all ranks together; stop if one of them was told to."""
+        due = time.monotonic() - self.written >= self.seconds
+        wish = highest_of_ranks(2 if self.told_to_stop else int(due))
+        if wish:
+            self.save(run)
+        if wish == 2:
+            raise StoppedError(
+                f"told to stop (SIGTERM) after step {run.steps_done}: the state of the run is in "
+                f"{self.folder}, go on with resume=True"
+            )
+
+    def save(self, run: "Run") -> None:
+        """Write a checkpoint, unless this step's is there; the one before stays, those before it go."""
+        if self.saved_steps == run.steps_done:
+            return
+        temporary = self.folder / "writing.part"
+        try:
+            if run.fabric.is_global_zero:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                torch.save({"format": FORMAT, "seconds": self.seconds_spent, **run.state_dict()}, temporary)
+                publish(temporary)
+        except (OSError, RuntimeError) as error:  # torch says RuntimeError where a file cannot grow
+            temporary.unlink(missing_ok=True)
+            raise TrainingError(
+                f"no checkpoint could be written to {self.folder} ({error}): make room, then go on with "
+                f"resume=True from the checkpoint before"
+            ) from error
+        run.fabric.barrier()
+        self.written, self.saved_steps = time.monotonic(), run.steps_done
+
+    def restore(self, run: "Run", path: Path) -> None:
+        """Go on from a checkpoint as if never interrupted."""
+        state = run.fabric.load(path, weights_only=True)
+        if not isinstance(state, dict) or state.get("format") != FORMAT:
+            raise TrainingError(
+                f"{path} was written by another version of torchsite, whose runs this one cannot go on with: "
+                f"finish the run with that version, or begin again in another folder"
+            )
+        self.spent_before, self.saved_steps = state["seconds"], state["steps_done"]
+        run.load_state_dict(state)
+
+
+def publish(temporary: Path) -> Path:
+    """Give a finished file its place as the newest checkpoint, then remove all but the last ones."""
+    folder, earlier = temporary.parent, checkpoints(temporary.parent)
+    number = int(earlier[0].name[:8]) + 1 if earlier else 0
+    with temporary.open("rb") as written:
+        os.fsync(written.fileno())
+    path = folder / f"{number:08d}-{_digest(temporary)}.ckpt"
+    temporary.replace(path)
+    for old in earlier[KEPT - 1 :]:
+        old.unlink()
+    return path
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, whole or not, newest first."""
+    return sorted((path for path in folder.glob("*.ckpt") if CHECKPOINT.fullmatch(path.name)), reverse=True)
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The newest checkpoint of a run that is whole; an error if there are some but none is whole."""
+    found = checkpoints(folder / "checkpoints")
+    for path in found:
+        if _digest(path) in path.name:
+            return path
+        log.warning("%s is damaged (its checksum differs); trying the one before", path)
+    if found:
+        raise TrainingError(
+            f"all checkpoints in {found[0].parent} are damaged: begin again in another folder"
+        )
+    return None
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()[:16]

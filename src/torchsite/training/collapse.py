@@ -1,0 +1,85 @@
+"""Watches for the ways in which a training goes wrong, and what they leave behind."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from torchsite.errors import TrainingError
+from torchsite.model import save_weights
+from torchsite.objective.transformation import LN2
+from torchsite.training.watch import Watch
+
+if TYPE_CHECKING:
+    from torchsite.training.loop import Run
+
+LAST_GOOD = "last_good"
+
+
+class CollapseWatch(Watch):
+    """Stops when the regulariser has stopped teaching: L_trans at ln 2, or far above it.
+
+    A prototype that says nothing has the value 1/2 everywhere, and then L_trans is ln 2 = 0.6931 whatever
+    the targets are. An epoch whose mean lies within 1 % of that counts; `patience` of them in a row stop. A
+    mean of more than twice that, after the first epoch, stops at once: the weights have run away.
+    """
+
+    def __init__(self, patience: int) -> None:
+        self.patience = patience
+        self.flat_epochs = 0
+        self.sum, self.n = 0.0, 0
+
+    def step_done(self, run: "Run", losses: Mapping[str, Tensor]) -> None:
+        """Add up the transformation loss of the epoch."""
+        if "transformation" in losses:
+            self.sum, self.n = self.sum + float(losses["transformation"]), self.n + 1
+
+    def epoch_done(self, run: "Run") -> None:
+        """Judge the epoch."""
+        if not self.n:
+            return
+        mean, self.sum, self.n = self.sum / self.n, 0.0, 0
+        if mean > 2 * LN2 and run.epoch > 1:
+            raise TrainingError(
+                f"the prototypes have run away: in epoch {run.epoch} the transformation loss "
+                f"was {mean:.4g} on average, and prototypes that say nothing have {LN2:.4f}. Use smaller "
+                f"learning rates; the weights of the epoch before are kept in the run's folder"
+            )
+        self.flat_epochs = self.flat_epochs + 1 if abs(mean - LN2) < 0.01 * LN2 else 0
+        if self.flat_epochs >= self.patience:
+            raise TrainingError(
+                f"the prototypes have collapsed: for {self.flat_epochs} epochs the transformation loss was "
+                f"{mean:.4f}, and ln 2 = {LN2:.4f} means that they say nothing. Use the scaled product "
+                f"(product_scale), a larger weight of the transformation term or a smaller learning rate"
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run must know."""
+        return {"flat_epochs": self.flat_epochs, "sum": self.sum, "n": self.n}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on counting."""
+        self.flat_epochs, self.sum, self.n = (state[key] for key in ("flat_epochs", "sum", "n"))
+
+
+class LastGood(Watch):
+    """Keeps the weights of the end of the last epoch, so that a run that fails leaves something usable.
+
+    A run that fails in its first epoch leaves the weights it had when it failed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / LAST_GOOD
+
+    def epoch_done(self, run: "Run") -> None:
+        """Save the model (not the run) if all its numbers are finite."""
+        state = run.model.state_dict()
+        if run.fabric.is_global_zero and all(bool(torch.isfinite(tensor).all()) for tensor in state.values()):
+            save_weights(self.folder, run.model.config, state)
+
+    def ended(self, run: "Run") -> None:
+        """Save what there is if no epoch was finished."""
+        if not self.folder.exists():
+            self.epoch_done(run)

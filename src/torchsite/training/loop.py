@@ -1,0 +1,201 @@
+"""The training loop, on Lightning's Fabric: `train` is all of it, what it calls stands below."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor
+
+from torchsite.data import Dataset
+from torchsite.distributed import highest_of_ranks, mean_over_ranks, notes_of_all_ranks, rows_of_all_ranks
+from torchsite.errors import TrainingError
+from torchsite.model import SITE, BlackBox
+from torchsite.objective import Batch, Objective, Share
+from torchsite.objective.objective import Outcome
+from torchsite.randomness import make_rng
+from torchsite.training.averaging import WeightAverage
+from torchsite.training.batches import make_batch
+from torchsite.training.checkpoints import Checkpoints
+from torchsite.training.collapse import CollapseWatch
+from torchsite.training.config import TrainingConfig
+from torchsite.training.optimisers import schedule, set_learning_rates
+from torchsite.training.precision import Precision
+from torchsite.training.validation import validate
+from torchsite.training.watch import Watch
+
+
+@dataclass(eq=False)
+class Run:
+    """A training in progress: what it is made of, how far it is, and who looks on."""
+
+    fabric: Fabric
+    objective: Objective
+    losses: Any  # the objective as Fabric has set it up, through which batches pass
+    optimisers: list[Any]  # torch's, as Fabric has set them up
+    model: SITE | BlackBox
+    data: Dataset
+    validation: Dataset
+    config: TrainingConfig
+    precision: Precision
+    checkpoints: Checkpoints
+    average: WeightAverage
+    collapse: CollapseWatch
+    watches: Sequence[Watch] = ()
+    steps_done: int = 0
+    ending: bool = False
+    measures: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Whole batches in the data."""
+        return len(self.data) // self.config.batch_size
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of the whole run."""
+        return self.config.epochs * self.steps_per_epoch
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the last step, counted from 1; before the first step the first."""
+        return max(0, self.steps_done - 1) // self.steps_per_epoch + 1
+
+    @property
+    def share(self) -> Share:
+        """Which rows of every global batch, and which parts of the validation, are this process's."""
+        return Share(self.fabric.global_rank, self.fabric.world_size)
+
+    @property
+    def learning_rate_factor(self) -> float:
+        """The learning rate of the last step, as a fraction of its peak."""
+        return schedule(self.config, self.n_steps)(max(0, self.steps_done - 1))
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the rest of the run depends on."""
+        return {
+            "steps_done": self.steps_done,
+            "precision": self.precision.chosen,
+            "objective": self.objective.state_dict(),
+            "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
+            "average": self.average.mean,
+            "collapse": self.collapse.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self.steps_done, self.average.mean = state["steps_done"], state["average"]
+        self.objective.load_state_dict(state["objective"])
+        for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
+            optimiser.load_state_dict(saved)
+        self.collapse.load_state_dict(state["collapse"])
+
+
+def train(run: Run) -> None:
+    """All steps of the run that are not done yet, epoch by epoch."""
+    config, fabric, objective, model = run.config, run.fabric, run.objective, run.model
+    learning_rate, like = schedule(config, run.n_steps), next(model.parameters())
+    for epoch in range(run.epoch, config.epochs + 1):
+        for step in range(run.steps_done, epoch * run.steps_per_epoch):
+            batch = make_batch(run.data, config, objective.views, step, like, run.share)
+            tell(run, "step_begins", batch)
+            outcomes = []
+            with seeded(config.seed, step, fabric.global_rank):
+                for part in batch.parts(config.accumulate):
+                    with fabric.no_backward_sync(run.losses, enabled=not part.share.is_last_part):
+                        with run.precision.autocast(fabric.device):
+                            outcome = run.losses(part)
+                        outcomes.append(of_all_ranks(run, part, outcome))
+                        fabric.backward(outcome.losses["loss"] / config.accumulate)
+            set_learning_rates(run.optimisers, learning_rate(step))
+            for optimiser in run.optimisers:
+                optimiser.step()
+                optimiser.zero_grad()
+            objective.learn(batch, joined_features(outcomes))
+            run.average.update(model)
+            run.steps_done = step + 1
+            tell(run, "step_done", mean_losses(outcomes))
+            run.checkpoints.save_if_due(run)
+            if wants_to_end(run):
+                break
+        tell(run, "epoch_done")
+        if run.ending or epoch % config.validate_every == 0 or epoch == config.epochs:
+            run.measures = measure(run)
+        if run.ending:
+            break
+    run.checkpoints.save(run)
+    run.average.apply(model)
+
+
+def of_all_ranks(run: Run, part: Batch, outcome: Outcome) -> Outcome:
+    """The losses as means over all processes, for people to look at; an error if they are no numbers."""
+    values = torch.stack([value.detach().float() for value in outcome.losses.values()])
+    means = dict(zip(outcome.losses, mean_over_ranks(values), strict=True))
+    if not torch.isfinite(means["loss"]):
+        refuse_loss(run, part, outcome.losses["loss"], means["loss"])
+    return Outcome(means, outcome.features)
+
+
+def refuse_loss(run: Run, part: Batch, loss: Tensor, mean: Tensor) -> None:
+    """All processes stop if the loss of one is no number, and name the pictures of those."""
+    losses = rows_of_all_ranks(loss.detach().float().reshape(1))
+    pictures = rows_of_all_ranks(part.rows.to(loss.device)).reshape(len(losses), -1)[~torch.isfinite(losses)]
+    raise TrainingError(
+        f"the loss became {mean.item()} at step {run.steps_done}, on the pictures numbered "
+        f"{pictures.flatten().tolist()}: lower the learning rate (now {run.config.learning_rate:g}) "
+        f"or look at these pictures; the last good weights are kept in the run's folder"
+    )
+
+
+def joined_features(outcomes: Sequence[Outcome]) -> Tensor | None:
+    """What the parts of a step saw, in the order of their pictures."""
+    features = [outcome.features for outcome in outcomes if outcome.features is not None]
+    return torch.cat(features) if features else None
+
+
+def mean_losses(outcomes: Sequence[Outcome]) -> dict[str, Tensor]:
+    """The means over the parts of a step."""
+    names = outcomes[0].losses
+    return {name: torch.stack([outcome.losses[name] for outcome in outcomes]).mean() for name in names}
+
+
+def measure(run: Run) -> dict[str, float]:
+    """Validate, with the mean of the weights if there is one."""
+    begun = time.monotonic()
+    with run.average.applied(run.model), run.precision.autocast(run.fabric.device):
+        measures = validate(run.model, run.validation, run.config, run.share)
+    tell(run, "validated", measures, time.monotonic() - begun)
+    return measures
+
+
+def wants_to_end(run: Run) -> bool:
+    """Whether a watch of any process has asked the run to end early."""
+    run.ending = bool(highest_of_ranks(int(run.ending)))
+    return run.ending
+
+
+def tell(run: Run, event: str, *news: Any) -> None:
+    """Tell all watches of an event; see `Watch`."""
+    for watch in run.watches:
+        getattr(watch, event)(run, *news)
+
+
+def check_one_place(run: Run) -> None:
+    """All processes must go on from one place; a file system that lags could show them different ones."""
+    places = sorted(set(notes_of_all_ranks(run.steps_done)))
+    if len(places) > 1:
+        raise TrainingError(
+            f"the processes found checkpoints of different steps ({places}): "
+            f"their folder must be the same on all nodes; start again"
+        )
+
+
+@contextmanager
+def seeded(seed: int, step: int, rank: int) -> Iterator[None]:
+    """Torch's global random state for one step, then as it was: dropout in a module of the user's resumes."""
+    with torch.random.fork_rng():
+        torch.manual_seed(make_rng(seed, "step", step, rank).initial_seed())
+        yield

@@ -1,0 +1,52 @@
+"""What a run measures on pictures that it does not learn from, in the same poses every time."""
+
+import torch
+
+from torchsite.data import Dataset
+from torchsite.distributed import notes_of_all_ranks
+from torchsite.metrics import self_consistency
+from torchsite.model import SITE, BlackBox
+from torchsite.modes import evaluating
+from torchsite.objective import Share
+from torchsite.randomness import Rng, make_rng
+from torchsite.shapes import Images, Labels
+from torchsite.training.batches import look_up, parts_in_order
+from torchsite.training.config import TrainingConfig
+from torchsite.transforms import TransformFamily
+
+PART = 250
+
+
+@torch.no_grad()
+def validate(model: SITE | BlackBox, data: Dataset, config: TrainingConfig, share: Share) -> dict[str, float]:
+    """The means over all pictures of the validation slice, whichever process looked at them."""
+    like, found = next(model.parameters()), []
+    with evaluating(model):
+        for rows in parts_in_order(min(len(data), config.n_validation), PART, share):
+            number = int(rows[0]) // PART
+            rng = make_rng(config.seed, "validation", number)
+            measured = measures(model, *look_up(data, rows, like), config.family, rng)
+            found.append((number, len(rows), measured))
+    parts = sorted((part for parts in notes_of_all_ranks(found) for part in parts), key=lambda part: part[0])
+    total = sum(n for _, n, _ in parts)
+    return {
+        name: sum(n * measured[name] for _, n, measured in parts) / total
+        for name in (parts[0][2] if parts else {})
+    }
+
+
+def measures(
+    model: SITE | BlackBox, images: Images, labels: Labels, family: TransformFamily, rng: Rng
+) -> dict[str, float]:
+    """Accuracy upright and in random poses; for SITE, also how well the explanation follows the picture."""
+    figures = {}
+    if isinstance(model, SITE):
+        consistency = self_consistency(
+            model, images, model(images).argmax(1), family=family, n_transforms=1, rng=rng, n_resamples=2
+        )
+        names = ("raw", "floor", "calibrated", "centred")
+        figures = {name: getattr(consistency, name).value for name in names}
+    pose = family.sample(len(images), rng=rng).to(images.device)
+    upright, posed = (model(pictures).argmax(1) == labels for pictures in (images, pose(images)))
+    accuracies = {"accuracy": float(upright.float().mean()), "posed accuracy": float(posed.float().mean())}
+    return accuracies | figures

@@ -1,0 +1,35 @@
+"""Who looks on while a model is trained: a watch overrides what it wants to be told.
+
+A watch may ask the run to end early (`run.ending = True`), or stop it by raising a `TrainingError`.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from torchsite.objective import Batch
+    from torchsite.training.loop import Run
+
+
+class Watch:
+    """Told of everything, does nothing."""
+
+    def started(self, run: "Run") -> None:
+        """Before the first step of this attempt."""
+
+    def step_begins(self, run: "Run", batch: "Batch") -> None:
+        """Before each step, with this process's pictures."""
+
+    def step_done(self, run: "Run", losses: Mapping[str, Tensor]) -> None:
+        """After each step, with its losses as means over all processes; `run.steps_done` counts it."""
+
+    def epoch_done(self, run: "Run") -> None:
+        """After the last step of each epoch."""
+
+    def validated(self, run: "Run", measures: Mapping[str, float], seconds: float) -> None:
+        """After each validation, with what it found and how long it took."""
+
+    def ended(self, run: "Run") -> None:
+        """After the last step of this attempt, whatever ended it."""
