@@ -25,16 +25,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning.pytorch.callbacks import Callback
 
 from torchsite.data import load_dataset, shards
 from torchsite.errors import StoppedError, TrainingError
+from torchsite.objective import Batch
 from torchsite.randomness import Rng, make_rng
 from torchsite.results import Result
-from torchsite.training.callbacks import checkpoints, last_checkpoint
+from torchsite.training import Watch
+from torchsite.training.checkpoints import checkpoints, last_checkpoint
+from torchsite.training.loop import Run
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests" / "faults"), str(ROOT / "tests" / "unit" / "training")]
+sys.path[:0] = [
+    str(ROOT / "tests" / "faults"),
+    str(ROOT / "tests" / "unit" / "training"),
+    str(ROOT / "tests"),
+]
 
 from distributed_work import train as train_distributed  # noqa: E402
 from fault_runs import Poisoned, make_model, newest, run, start, wait_for_step, weights_of, with_white  # noqa: E402
@@ -65,7 +71,7 @@ class Attempt:
         folder = self.folder / "run"
         stop = 3 + self.number(STEPS - 3)
         with suppress(StoppedError):
-            run(folder, EPOCHS, callbacks=[StopAt(stop)])
+            run(folder, EPOCHS, watches=[StopAt(stop)])
         assert len(checkpoints(folder / "checkpoints")) == 2
         return folder
 
@@ -75,27 +81,27 @@ class Attempt:
         return weights_of(folder) == self.expected
 
 
-class StopAt(Callback):
+class StopAt(Watch):
     """Tells the run to stop with a step."""
 
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
-        """The signal is heard at the end of the next step."""
-        if pl_module.steps_done == self.step - 1:
+    def step_begins(self, run: Run, batch: Batch) -> None:
+        """The signal is heard at the end of the step."""
+        if run.steps_done == self.step - 1:
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-class Fill(Callback):
+class Fill(Watch):
     """Fills the file system after a step, up to a part of what the next checkpoint needs."""
 
     def __init__(self, step: int, path: Path, part: float) -> None:
         self.step, self.path, self.part = step, path, part
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+    def step_begins(self, run: Run, batch: Batch) -> None:
         """All free bytes but those."""
-        if pl_module.steps_done == self.step:
+        if run.steps_done == self.step:
             (last, *_rest) = checkpoints(self.path.parent / "run" / "checkpoints")
             free = shutil.disk_usage(self.path.parent).free
             self.path.write_bytes(bytes(max(0, free - int(self.part * last.stat().st_size))))
@@ -159,7 +165,7 @@ def tmpfs_full(attempt: Attempt) -> bool:
     try:
         fill = Fill(1 + attempt.number(STEPS - 2), mount / "ballast", attempt.fraction())
         try:
-            run(mount / "run", EPOCHS, logger=False, callbacks=[fill])
+            run(mount / "run", EPOCHS, watches=[fill])
             said = ""
         except TrainingError as error:
             said = str(error)

@@ -14,8 +14,9 @@ from torch import nn
 from torchsite.data import Dataset, load_dataset
 from torchsite.errors import StoppedError
 from torchsite.model import SITE
+from torchsite.objective import TransformationTerm
 from torchsite.training import TrainingConfig, fit
-from torchsite.training.callbacks import checkpoints
+from torchsite.training.checkpoints import checkpoints
 
 OPTIONS = {"widths": (4, 8), "code": 8, "trunk": (4, 4, 4)}
 
@@ -30,7 +31,12 @@ def run(folder, epochs=2, model=None, data=None, **options):
     """Begin the run, or go on with it, saving after every step."""
     torch.set_num_threads(1)
     config = TrainingConfig(
-        epochs=epochs, batch_size=32, n_nearest=4, n_exemplars=2, checkpoint_seconds=0, validate_every=epochs
+        epochs=epochs,
+        batch_size=32,
+        terms=(TransformationTerm(n_nearest=4, n_exemplars=2),),
+        precision="32",
+        checkpoint_seconds=0,
+        validate_every=epochs,
     )
     return fit(
         model or make_model(),
@@ -65,7 +71,7 @@ def work(folder, epochs):
 
 
 def start(folder, epochs):
-    process = processes().Process(target=work, args=(str(folder), epochs))
+    process = processes().Process(target=work, args=(str(folder), epochs), daemon=True)
     process.start()
     return process
 

@@ -9,11 +9,11 @@ import signal
 import pytest
 import torch
 from fault_runs import Poisoned, make_model, newest, run, start, wait_for_step, weights_of, with_white
-from lightning.pytorch.callbacks import Callback
 
 from torchsite.errors import StoppedError, TrainingError
 from torchsite.randomness import make_rng
-from torchsite.training.callbacks import checkpoints, last_checkpoint
+from torchsite.training import Watch
+from torchsite.training.checkpoints import checkpoints, last_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -33,17 +33,17 @@ def test_sigterm_saves_and_exits_with_143(tmp_path):
     assert last_checkpoint(tmp_path / "run") is not None
     before = newest(tmp_path / "run")
     with pytest.raises(StoppedError):
-        run(tmp_path / "run", 200, callbacks=[Stop(3)])
+        run(tmp_path / "run", 200, watches=[Stop(3)])
     assert newest(tmp_path / "run") > before, "it went on from where it stopped"
 
 
-class Stop(Callback):
+class Stop(Watch):
     """Sends the process SIGTERM at a step counted from the start of this attempt."""
 
     def __init__(self, after):
         self.left = after
 
-    def on_train_batch_start(self, *_):
+    def step_begins(self, run, batch):
         self.left -= 1
         if self.left == 0:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -53,7 +53,7 @@ class Stop(Callback):
 def test_told_to_stop_at_any_step_a_run_ends_with_the_same_bits(after, tmp_path, whole):
     handler = signal.getsignal(signal.SIGTERM)
     with pytest.raises(StoppedError, match=f"after step {after}: the state of the run is in"):
-        run(tmp_path, callbacks=[Stop(after)])
+        run(tmp_path, watches=[Stop(after)])
     assert signal.getsignal(signal.SIGTERM) == handler, "signals are as they were"
     run(tmp_path)
     assert weights_of(tmp_path) == weights_of(whole)

@@ -27,7 +27,7 @@ from torchsite.errors import TorchsiteError
 from torchsite.model import SITE
 from torchsite.results import Result
 from torchsite.training import TrainingConfig
-from torchsite.training.callbacks import last_checkpoint, publish
+from torchsite.training.checkpoints import last_checkpoint, publish
 from torchsite.training.recipes import load_recipe, shipped_recipes
 
 RESULT = {"name": "x", "values": {}, "config": {}, "seed": 0, "seconds": 1}

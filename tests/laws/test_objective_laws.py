@@ -8,14 +8,10 @@ import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchsite.objective import (
-    class_feature_sums,
-    equivariance_losses,
-    masked_mean,
-    transformation_loss,
-)
+from torchsite.objective.equivariance import equivariance_losses
+from torchsite.objective.targets import RunningMeans, class_feature_sums, sample_members
+from torchsite.objective.transformation import masked_mean, transformation_loss
 from torchsite.randomness import make_rng
-from torchsite.training.targets import RunningMeans, sample_members
 from torchsite.transforms import AffineTransform, TransformFamily
 
 few = settings(max_examples=25, deadline=None)
@@ -182,8 +178,10 @@ def test_two_processes_have_the_class_means_of_one(tmp_path):
     import multiprocessing
 
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torchsite.training"])
-    processes = [context.Process(target=process, args=(rank, str(tmp_path / "meet"))) for rank in range(2)]
+    context.set_forkserver_preload(["torchsite.objective"])
+    processes = [
+        context.Process(target=process, args=(rank, str(tmp_path / "meet")), daemon=True) for rank in range(2)
+    ]
     for one in processes:
         one.start()
     for one in processes:

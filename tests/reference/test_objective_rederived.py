@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from torchsite.objective import class_feature_sums, equivariance_losses, transformation_loss
+from torchsite.objective.equivariance import equivariance_losses
+from torchsite.objective.targets import class_feature_sums
+from torchsite.objective.transformation import transformation_loss
 from torchsite.randomness import make_rng
 from torchsite.transforms import TransformFamily
 

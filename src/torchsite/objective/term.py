@@ -19,7 +19,7 @@ checkpointed.
 """
 
 import abc
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor, nn
@@ -94,14 +94,13 @@ class Memory(nn.Module, abc.ABC):
         """Take note of a whole step: the features in the first view, in [0, 1], and that view's poses."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Term(Tagged, abc.ABC):
     """One term: `weight` times its loss, from the share `start` of the training to the share `end`."""
 
     tags: ClassVar[dict[str, type[Any]]] = {}
 
     weight: float = 1.0
-    _: KW_ONLY
     start: float = 0.0
     end: float = 1.0
 
@@ -138,4 +137,4 @@ class Term(Tagged, abc.ABC):
 
 def rows_of(run: Forward, rows: slice) -> Forward:
     """Some pictures of a pass."""
-    return Forward(run.features[rows], run.raw_prototypes[rows], run.prototypes[rows], run.evidence[rows])
+    return replace(run, **{part.name: getattr(run, part.name)[rows] for part in fields(run)})

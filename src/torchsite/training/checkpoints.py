@@ -6,6 +6,7 @@ damaged newest one is noticed and the one before is used.
 """
 
 import hashlib
+import io
 import logging
 import os
 import re
@@ -85,9 +86,11 @@ class Checkpoints:
         try:
             if run.fabric.is_global_zero:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                torch.save({"format": FORMAT, "seconds": self.seconds_spent, **run.state_dict()}, temporary)
+                content = io.BytesIO()  # given a file, torch does not tell why it could not write
+                torch.save({"format": FORMAT, "seconds": self.seconds_spent, **run.state_dict()}, content)
+                temporary.write_bytes(content.getbuffer())
                 publish(temporary)
-        except (OSError, RuntimeError) as error:  # torch says RuntimeError where a file cannot grow
+        except OSError as error:
             temporary.unlink(missing_ok=True)
             raise TrainingError(
                 f"no checkpoint could be written to {self.folder} ({error}): make room, then go on with "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from torchsite.errors import TrainingError
 from torchsite.training.watch import Watch
 
 if TYPE_CHECKING:
@@ -57,13 +58,22 @@ class TrainingLog(Watch):
         self.rows.append({"epoch": step // run.steps_per_epoch, "step": step, **values})
         new = values.keys() - set(self.columns)
         self.columns = sorted({*self.columns, *values, "epoch", "step"}) if new else self.columns
-        with self.path.open("w" if new else "a", newline="") as file:
-            writer = csv.DictWriter(file, self.columns)
-            if new:
-                writer.writeheader()
-            writer.writerows(self.rows if new else self.rows[-1:])
+        try:
+            self._write_rows(anew=bool(new))
+        except OSError as error:
+            raise TrainingError(
+                f"the log {self.path} could not be written ({error}): make room, then go on with resume=True"
+            ) from error
         for name, value in values.items() if self.board is not None else ():
             self.board.add_scalar(name, value, step)
+
+    def _write_rows(self, *, anew: bool) -> None:
+        """The last row, or all of them under new headings."""
+        with self.path.open("w" if anew else "a", newline="") as file:
+            writer = csv.DictWriter(file, self.columns)
+            if anew:
+                writer.writeheader()
+            writer.writerows(self.rows if anew else self.rows[-1:])
 
 
 def _tensorboard(folder: Path) -> Any:

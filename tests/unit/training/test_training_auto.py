@@ -106,10 +106,10 @@ def test_the_pace_is_that_of_the_very_model_and_leaves_nothing_behind(tmp_path, 
 
 
 def test_a_deadline_stops_once_time_is_up():
-    trainer = SimpleNamespace(should_stop=False)
+    run = SimpleNamespace(ending=False)
     patient, hasty = Deadline(1000), Deadline(-1)
-    patient.on_train_batch_end(trainer, None)
-    assert not trainer.should_stop
-    hasty.on_train_batch_end(trainer, None)
-    assert trainer.should_stop
+    patient.step_done(run, {})
+    assert not run.ending
+    hasty.step_done(run, {})
+    assert run.ending
     assert (patient.reached, hasty.reached) == (False, True)

@@ -6,25 +6,36 @@ import json
 import logging
 import random
 import warnings
+from types import SimpleNamespace
 
-import lightning as L
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch.callbacks import Callback
 from safetensors.torch import load_file
 from torch import nn
-from training_makers import TINY, digest, digits, make_black_box, make_config, make_site
 
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, DataError, TrainingError
 from torchsite.model import SITE, load
+from torchsite.objective.transformation import LN2
 from torchsite.results import Result
-from torchsite.training import fit
-from torchsite.training.callbacks import CollapseWatch
-from torchsite.training.module import LN2, seeded
-from torchsite.training.quiet import quiet
+from torchsite.training import Watch, fit
+from torchsite.training.collapse import CollapseWatch
+from torchsite.training.loop import seeded
 from torchsite.transforms import TransformFamily
+from training_makers import (
+    TINY,
+    digest,
+    digits,
+    equivariance,
+    make_black_box,
+    make_config,
+    make_site,
+    transformation,
+)
+
+MEAN = [transformation(targets="mean")]
+SAMPLED = [transformation(targets="sampled")]
 
 
 def run(folder, model=None, data=None, **changes):
@@ -43,7 +54,7 @@ def run(folder, model=None, data=None, **changes):
 def test_a_model_that_was_answering_learns_as_one_that_was_not(tmp_path):
     asleep = make_site("pyramid").eval()
     first, second = (
-        run(tmp_path / name, model, epochs=1, targets="mean").model.state_dict()
+        run(tmp_path / name, model, epochs=1, terms=MEAN).model.state_dict()
         for name, model in (("new", make_site("pyramid")), ("loaded", asleep))
     )
     for name, tensor in first.items():
@@ -53,22 +64,16 @@ def test_a_model_that_was_answering_learns_as_one_that_was_not(tmp_path):
 @pytest.mark.parametrize(
     ("extractor", "changes"),
     [
-        ("identity", {"targets": "mean"}),
-        ("identity", {"targets": "nearest", "ema_decay": 0.9, "optimiser": "muon"}),
-        ("identity", {"targets": "sampled", "warp": "prototype", "schedule": "cosine"}),
+        ("identity", {"terms": MEAN}),
+        ("identity", {"ema_decay": 0.9, "optimiser": "muon"}),
         (
-            "pyramid",
-            {
-                "targets": "mean",
-                "optimiser": "muon",
-                "views": "upright_and_posed",
-                "flip": True,
-                "equivariance_weight": 1.0,
-            },
+            "identity",
+            {"terms": [transformation(targets="sampled", warp="prototype")], "schedule": "cosine"},
         ),
-        ("pyramid", {"targets": "nearest", "ema_decay": 0.9, "label_smoothing": 0.1}),
-        ("pyramid", {"targets": "sampled"}),
-        ("pyramid", {"targets": "mean", "precision": "bf16"}),
+        ("pyramid", {"terms": [*MEAN, equivariance()], "optimiser": "muon", "flip": True}),
+        ("pyramid", {"ema_decay": 0.9, "label_smoothing": 0.1}),
+        ("pyramid", {"terms": SAMPLED}),
+        ("pyramid", {"terms": MEAN, "precision": "bf16"}),
     ],
 )
 def test_two_runs_from_one_seed_have_the_same_bits(extractor, changes, tmp_path):
@@ -92,7 +97,7 @@ def test_a_module_with_dropout_trains_reproducibly(tmp_path):
             return SITE(extractor, "trunk", 10, image_shape=(1, 28, 28), generator_options=TINY)
 
     first, second = (
-        run(tmp_path / name, model(), targets="mean", epochs=1).model for name in ("first", "second")
+        run(tmp_path / name, model(), terms=MEAN, epochs=1).model for name in ("first", "second")
     )
     assert digest(first) == digest(second)
 
@@ -116,7 +121,7 @@ def test_each_step_and_rank_has_a_random_state_of_its_own():
 
 
 def test_training_lowers_the_loss(tmp_path):
-    settings = {"epochs": 8, "targets": "mean", "family": TransformFamily.none(), "collapse_patience": 8}
+    settings = {"epochs": 8, "terms": MEAN, "family": TransformFamily.none(), "collapse_patience": 8}
     found = run(tmp_path, data=digits(400), **settings)
     rows = logged(tmp_path)
     assert rows["loss"][-1] < 0.8 * rows["loss"][0]
@@ -161,21 +166,21 @@ def test_the_measures_are_those_of_the_final_weights_whenever_validation_runs(tm
 
 
 def test_the_average_is_that_of_the_weights_after_each_step(tmp_path):
-    class Record(Callback):
+    class Record(Watch):
         def __init__(self):
             self.states = []
 
-        def on_train_batch_end(self, trainer, pl_module, *_):
-            self.states.append({k: v.clone() for k, v in pl_module.model.state_dict().items()})
+        def step_done(self, run, losses):
+            self.states.append({k: v.clone() for k, v in run.model.state_dict().items()})
 
     record = Record()
     found = fit(
         make_site(),
         digits(),
-        make_config(ema_decay=0.7, targets="mean"),
+        make_config(ema_decay=0.7, terms=MEAN),
         validation=digits(20, "test"),
         folder=tmp_path,
-        callbacks=[record],
+        watches=[record],
     )
     mean = record.states[0]
     for state in record.states[1:]:
@@ -202,11 +207,6 @@ def test_nothing_is_said_and_nothing_is_left_changed(tmp_path, capfd, caplog):
     assert not [str(one.message) for one in warned]
     assert not [one for one in caplog.records if one.name.startswith("lightning")]
     assert {name: logging.getLogger(name).level for name in levels} == levels
-
-
-def test_quiet_silences_only_what_it_names():
-    with quiet(), pytest.warns(UserWarning, match="something real"):
-        warnings.warn("something real", stacklevel=1)
 
 
 # What is refused
@@ -241,16 +241,16 @@ def test_pictures_or_classes_that_are_not_the_models_are_refused(tmp_path):
 # What is kept when a run fails
 
 
-class Poison(Callback):
+class Poison(Watch):
     """Makes the weights NaN before a step."""
 
     def __init__(self, step):
         self.step = step
 
-    def on_train_batch_start(self, trainer, pl_module, *_):
-        if pl_module.steps_done == self.step:
+    def step_begins(self, run, batch):
+        if run.steps_done == self.step:
             with torch.no_grad():
-                next(pl_module.model.parameters()).fill_(torch.nan)
+                next(run.model.parameters()).fill_(torch.nan)
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_names_the_pictures(tmp_path):
@@ -261,7 +261,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_pictures(tmp_path)
             make_config(),
             validation=digits(20, "test"),
             folder=tmp_path,
-            callbacks=[Poison(4)],
+            watches=[Poison(4)],
         )
     rows = json.loads(str(error.value).split("numbered ")[1].split("]")[0] + "]")
     assert len(rows) == 32
@@ -314,17 +314,68 @@ def test_weights_that_run_away_stop_the_run_and_those_before_are_kept(tmp_path):
 
 
 def test_the_watch_for_collapse_starts_again_after_a_good_epoch():
-    watch = CollapseWatch(2)
-    trainer = L.Trainer(
-        accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False
-    )
+    watch, run = CollapseWatch(2), SimpleNamespace(epoch=3)
     for loss in (LN2, 0.4, LN2):
-        trainer.callback_metrics.clear()
-        watch.sum, watch.n = loss, 1
-        watch.on_train_epoch_end(trainer, None)
+        watch.step_done(run, {"transformation": torch.tensor(loss)})
+        watch.epoch_done(run)
     assert watch.flat_epochs == 1
     again = CollapseWatch(2)
     again.load_state_dict(watch.state_dict())
-    again.sum, again.n = LN2, 1
+    again.step_done(run, {"transformation": torch.tensor(LN2)})
     with pytest.raises(TrainingError, match="collapsed"):
-        again.on_train_epoch_end(trainer, None)
+        again.epoch_done(run)
+
+
+# Who looks on
+
+
+class Note(Watch):
+    """Notes what it is told; may ask the run to end."""
+
+    def __init__(self, end_after=None):
+        self.told, self.end_after = [], end_after
+
+    def started(self, run):
+        self.told.append("started")
+
+    def step_begins(self, run, batch):
+        self.told.append(f"begins {run.steps_done}")
+
+    def step_done(self, run, losses):
+        self.told.append(f"done {run.steps_done}")
+        run.ending = run.steps_done == self.end_after
+
+    def epoch_done(self, run):
+        self.told.append(f"epoch {run.epoch}")
+
+    def validated(self, run, measures, seconds):
+        self.told.append(f"validated {len(measures)}")
+
+    def ended(self, run):
+        self.told.append("ended")
+
+
+def test_a_watch_is_told_of_everything_and_may_end_the_run(tmp_path):
+    note = Note(end_after=4)
+    found = fit(
+        make_site(),
+        digits(),
+        make_config(epochs=5, validate_every=5),
+        validation=digits(20, "test"),
+        folder=tmp_path,
+        watches=[note],
+    )
+    steps = [f"{what} {n + (what == 'done')}" for n in range(4) for what in ("begins", "done")]
+    expected = ["started", *steps[:6], "epoch 1", *steps[6:], "epoch 2", "validated 6", "ended"]
+    assert note.told == expected
+    assert len(found.measures) == 6
+    assert digest(load(tmp_path / "model")) == digest(found.model)
+
+
+def test_a_progress_bar_is_shown_only_when_asked_for(tmp_path, capfd):
+    fit(make_site(), digits(), make_config(epochs=1), folder=tmp_path / "quiet")
+    assert capfd.readouterr() == ("", "")
+    fit(make_site(), digits(), make_config(epochs=1), folder=tmp_path / "shown", progress=True)
+    said = capfd.readouterr().out
+    assert "epoch 1/1: loss" in said
+    assert "2/2" in said

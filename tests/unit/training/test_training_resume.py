@@ -10,13 +10,21 @@ from pathlib import Path
 
 import pytest
 import torch
-from lightning.pytorch.callbacks import Callback
-from training_makers import digest, digits, make_black_box, make_config, make_site
 
 from torchsite.errors import ConfigError, TrainingError
 from torchsite.randomness import make_rng
-from torchsite.training import callbacks, fit
-from torchsite.training.callbacks import checkpoints, last_checkpoint, publish
+from torchsite.training import Watch, fit
+from torchsite.training import checkpoints as saving
+from torchsite.training.checkpoints import checkpoints, last_checkpoint, publish
+from training_makers import (
+    digest,
+    digits,
+    equivariance,
+    make_black_box,
+    make_config,
+    make_site,
+    transformation,
+)
 
 
 def run(folder, config, model=None, resume=False, extra=(), data=None):
@@ -27,28 +35,29 @@ def run(folder, config, model=None, resume=False, extra=(), data=None):
         validation=digits(20, "test"),
         folder=folder,
         resume=resume,
-        callbacks=extra,
+        watches=extra,
     )
 
 
-class CopyEachStep(Callback):
-    """Keeps the run's folder as it is after each step: what a kill would leave."""
+class CopyEachStep(Watch):
+    """Keeps the run's folder as it is before each next step: what a kill would leave."""
 
     def __init__(self, folder, copies):
         self.folder, self.copies = folder, copies
 
-    def on_train_batch_end(self, trainer, pl_module, *_):
-        shutil.copytree(self.folder, self.copies / str(pl_module.steps_done))
+    def step_begins(self, run, batch):
+        if run.steps_done:
+            shutil.copytree(self.folder, self.copies / str(run.steps_done))
 
 
 @pytest.mark.parametrize(
     ("make", "changes"),
     [
         (make_site, {"optimiser": "muon", "ema_decay": 0.9}),
-        (lambda: make_site("pyramid"), {"targets": "mean"}),
+        (lambda: make_site("pyramid"), {"terms": [transformation(targets="mean")]}),
         (
             lambda: make_site("pyramid"),
-            {"targets": "nearest", "views": "two_posed", "equivariance_weight": 1.0},
+            {"terms": [transformation(), equivariance(against="second_pose")]},
         ),
         (make_black_box, {}),
     ],
@@ -58,7 +67,7 @@ def test_from_every_step_the_same_bits_are_reached(make, changes, tmp_path):
     copy = CopyEachStep(tmp_path / "whole", tmp_path / "copies")
     whole = run(tmp_path / "whole", config, make(), extra=[copy])
     folders = sorted((tmp_path / "copies").iterdir())
-    assert [folder.name for folder in folders] == ["1", "2", "3", "4", "5", "6"]
+    assert [folder.name for folder in folders] == ["1", "2", "3", "4", "5"]
     for folder in [*folders, tmp_path / "whole"]:
         resumed = run(folder, config, make(), resume=True)
         assert digest(resumed.model) == digest(whole.model), folder.name
@@ -70,19 +79,17 @@ def digest_of_file(folder):
     return (folder / "model" / "model.safetensors").read_bytes()
 
 
-class StopAfter(Callback):
+class StopAfter(Watch):
     """Interrupts the run after some steps and notes all steps that are taken."""
 
     def __init__(self, n_steps, seen):
         self.n_steps, self.seen = n_steps, seen
 
-    def on_train_batch_start(self, trainer, pl_module, rows, batch_idx):
-        self.seen.append((pl_module.steps_done, trainer.current_epoch, batch_idx, rows.tolist()))
-
-    def on_train_batch_end(self, *_):
-        self.n_steps -= 1
+    def step_begins(self, run, batch):
         if self.n_steps == 0:
             raise InterruptedError
+        self.n_steps -= 1
+        self.seen.append((run.steps_done, *divmod(run.steps_done, run.steps_per_epoch), batch.rows.tolist()))
 
 
 @pytest.mark.parametrize("pattern", [[1], [3], [2, 1, 3, 1, 4]])
@@ -116,7 +123,7 @@ def test_kills_at_any_time_change_nothing(tmp_path):
     context.set_forkserver_preload(["torchsite.training", "torchsite.data"])
     folder, kills, delays = tmp_path / "killed", 0, make_rng(int(time.time()), "kills")
     for _ in range(10):
-        process = context.Process(target=work, args=(str(folder), epochs))
+        process = context.Process(target=work, args=(str(folder), epochs), daemon=True)
         process.start()
         wait_for_progress(folder, process)
         if kills < 3:
@@ -223,7 +230,7 @@ def test_a_full_disk_stops_the_run_and_leaves_the_checkpoint_before(tmp_path, mo
         return publish(temporary)
 
     with monkeypatch.context() as patch:
-        patch.setattr(callbacks, "publish", full)
+        patch.setattr(saving, "publish", full)
         with pytest.raises(TrainingError, match=r"No space left on device.*resume=True"):
             run(tmp_path / "full", config)
     assert not list(tmp_path.rglob("*.part"))
@@ -254,6 +261,16 @@ def test_a_checkpoint_that_holds_an_object_is_refused(tmp_path):
     torch.save(state | {"extra": Path("/")}, tmp_path / "checkpoints" / "writing.part")
     publish(tmp_path / "checkpoints" / "writing.part")
     with pytest.raises(Exception, match=r"(?i)weights.only"):
+        run(tmp_path, config, resume=True)
+
+
+@pytest.mark.parametrize("other", [{"format": 1}, {"global_step": 6, "loops": {}}])
+def test_a_checkpoint_of_another_version_is_refused_with_what_to_do(other, tmp_path):
+    config = make_config()
+    run(tmp_path, config)
+    torch.save(other, tmp_path / "checkpoints" / "writing.part")
+    publish(tmp_path / "checkpoints" / "writing.part")
+    with pytest.raises(TrainingError, match=r"another version of torchsite.*begin again in another folder"):
         run(tmp_path, config, resume=True)
 
 
@@ -298,7 +315,7 @@ def test_the_logs_and_the_time_of_all_parts_are_kept(tmp_path):
     copy = CopyEachStep(tmp_path / "whole", tmp_path / "copies")
     run(tmp_path / "whole", config, extra=[copy])
     folder = tmp_path / "copies" / "4"
-    earlier = torch.load(last_checkpoint(folder), weights_only=True)["callbacks"]["Checkpoints"]["seconds"]
+    earlier = torch.load(last_checkpoint(folder), weights_only=True)["seconds"]
     logs = (folder / "logs" / "metrics.csv").read_bytes()
     found = run(folder, config, resume=True)
     assert (folder / "logs" / "metrics-1.csv").read_bytes() == logs

@@ -4,6 +4,7 @@ import hashlib
 
 import torch
 
+from torchsite.configs import from_mapping
 from torchsite.data import load_dataset
 from torchsite.model import SITE, BlackBox
 from torchsite.training import TrainingConfig
@@ -37,10 +38,20 @@ def make_black_box(seed=0):
         return BlackBox("identity", 10, image_shape=(1, 28, 28), encoder_options=options)
 
 
+def transformation(**options):
+    """The transformation term in plain data, with few exemplars."""
+    return {"name": "transformation", "n_nearest": 4, "n_exemplars": 2} | options
+
+
+def equivariance(**options):
+    """The direct term in plain data."""
+    return {"name": "equivariance"} | options
+
+
 def make_config(**changes):
     """Three steps an epoch on a hundred digits."""
-    small = {"epochs": 2, "batch_size": 32, "n_nearest": 4, "n_exemplars": 2, "checkpoint_seconds": 1e9}
-    return TrainingConfig(**(small | changes))
+    small = {"epochs": 2, "batch_size": 32, "terms": [transformation()], "checkpoint_seconds": 1e9}
+    return from_mapping(TrainingConfig, small | {"precision": "32"} | changes)
 
 
 def digest(model):

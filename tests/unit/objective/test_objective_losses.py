@@ -1,22 +1,16 @@
-"""The terms of the objective one by one: small cases whose values are known."""
+"""The losses of the terms one by one: small cases whose values are known."""
 
 import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from torchsite.errors import ConfigError
-from torchsite.objective import (
-    calibrated,
-    class_feature_sums,
-    classification_loss,
-    equivariance_losses,
-    masked_mean,
-    mismatched_similarity,
-    reconstruction_loss,
-    to_unit,
-    transformation_loss,
-)
+from torchsite.objective import classification_loss
+from torchsite.objective.equivariance import calibrated, equivariance_losses, mismatched_similarity
+from torchsite.objective.targets import class_feature_sums, to_unit
+from torchsite.objective.transformation import masked_mean, transformation_loss
 from torchsite.transforms import AffineTransform
 
 LN2 = math.log(2)
@@ -36,10 +30,10 @@ def test_prototypes_that_say_nothing_cost_ln_2_whatever_the_targets(warp):
 
 @pytest.mark.parametrize("warp", ["target", "prototype"])
 @pytest.mark.parametrize("slope", [1.0, 2.0])
-def test_without_a_transform_it_is_the_reconstruction_loss(warp, slope):
+def test_without_a_transform_it_is_the_plain_cross_entropy(warp, slope):
     raw, targets = noise(2, 3, 2, 5, 7), noise(2, 3, 2, 5, 7, seed=1).sigmoid()
     still = transformation_loss(raw, targets, AffineTransform.identity(2), slope=slope, warp=warp)
-    torch.testing.assert_close(still, reconstruction_loss(raw, targets, slope=slope))
+    torch.testing.assert_close(still, F.binary_cross_entropy_with_logits(slope * raw, targets))
 
 
 def test_the_best_prototypes_are_the_transformed_targets():
@@ -57,7 +51,6 @@ def test_targets_get_no_gradient():
     raw, targets = noise(2, 3, 1, 4, 4), noise(2, 3, 1, 4, 4).sigmoid().requires_grad_()
     for warp in ("target", "prototype"):
         assert not transformation_loss(raw, targets, AffineTransform.identity(2), warp=warp).requires_grad
-    assert not reconstruction_loss(raw, targets).requires_grad
 
 
 def test_an_unknown_side_is_refused():

@@ -1,0 +1,93 @@
+"""Configurations of a training, and recipes."""
+
+import json
+import math
+
+import pytest
+
+from torchsite.configs import from_mapping, to_mapping
+from torchsite.errors import ConfigError
+from torchsite.objective import EquivarianceTerm, TransformationTerm
+from torchsite.training import TrainingConfig
+from torchsite.training.recipes import load_recipe, override
+from torchsite.transforms import TransformFamily
+from training_makers import make_config
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"epochs": 0}, "epochs: expected at least 1"),
+        ({"batch_size": 1}, "batch_size: expected at least 2"),
+        ({"epochs": 5, "cycles": 2}, "cycles: expected a divisor of epochs = 5, got 2"),
+        ({"cycles": 0}, "cycles: expected at least 1, got 0"),
+        ({"warm_up": 1.0}, r"warm_up: expected a number in \[0, 1\)"),
+        ({"ema_decay": 1.0}, "ema_decay"),
+        ({"views": ()}, "views: expected at least one"),
+        ({"learning_rate": 0.0}, "learning_rate: expected a positive number"),
+        ({"muon_learning_rate": -1.0}, "muon_learning_rate: expected a positive number, got -1.0"),
+        ({"learning_rate": math.nan}, "learning_rate"),
+    ],
+)
+def test_values_out_of_range_are_refused(changes, words):
+    with pytest.raises(ConfigError, match=words):
+        TrainingConfig(**changes)
+
+
+def test_configs_come_back_from_plain_data_and_refuse_what_they_do_not_know():
+    terms = (TransformationTerm(weight=2.0, targets="mean"), EquivarianceTerm(end=0.5))
+    config = TrainingConfig(epochs=3, family=TransformFamily(max_rotation=10), terms=terms)
+    plain = json.loads(json.dumps(to_mapping(config)))
+    assert plain["terms"][0]["name"] == "transformation"
+    assert from_mapping(TrainingConfig, plain) == config
+    with pytest.raises(ConfigError, match="no field 'epoch': did you mean 'epochs'"):
+        from_mapping(TrainingConfig, {"epoch": 3})
+    with pytest.raises(ConfigError, match="targets: expected one of"):
+        make_config(terms=[{"name": "transformation", "targets": "median"}])
+    with pytest.raises(ConfigError, match="TransformationTerm has no field 'wieght': did you mean 'weight'"):
+        make_config(terms=[{"name": "transformation", "wieght": 1.0}])
+    with pytest.raises(ConfigError, match="Term: expected the name of one, got 'transform': did you mean"):
+        make_config(terms=[{"name": "transform"}])
+    for term in ({}, {"name": ["equivariance"]}, "equivariance", None):
+        with pytest.raises(ConfigError, match="Term: expected"):
+            make_config(terms=[term])
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("targets", r"terms: \[\{name: transformation, targets: …\}\], or --terms.transformation.targets"),
+        ("transformation_weight", r"name: transformation, weight: …"),
+        ("equivariance", r"terms: \[\{name: equivariance, form: …\}\]"),
+        ("hidden", r"name: equivariance, unseen: silent, hidden: …"),
+        ("relative_from", r"name: equivariance, end: …\}, \{name: equivariance, maps: relative, start: …\}"),
+    ],
+)
+def test_a_recipe_of_old_is_told_how_to_write_it_now(field, words, tmp_path):
+    path = tmp_path / "old.yaml"
+    path.write_text(f"data: mnist_sample\ntraining: {{epochs: 2, {field}: 1}}\n")
+    with pytest.raises(ConfigError, match=rf"TrainingConfig has no field '{field}' any more: .*{words}"):
+        load_recipe(path)
+    with pytest.raises(ConfigError, match=words):
+        override(load_recipe("mnist"), {field: 1})
+
+
+# Overrides
+
+
+def test_a_field_of_a_term_can_be_overridden_by_its_name_or_number():
+    recipe = load_recipe("cifar10")
+    terms = override(
+        recipe,
+        {"terms.transformation.weight": 1, "terms.equivariance.weight": 2, "training.terms.2.start": 0.5},
+    ).training.terms
+    assert [term.weight for term in terms] == [1.0, 2.0, 2.0]
+    assert [(term.start, term.end) for term in terms] == [(0, 1), (0, 0.94), (0.5, 1)]
+    assert override(recipe, {"terms": []}).training.terms == ()
+    assert override(recipe, {"max-shift": 0.5, "seed": 3}).training.family.max_shift == 0.5
+    with pytest.raises(ConfigError, match=r"what is there: 0 \(transformation\), 1 \(equivariance\)"):
+        override(recipe, {"terms.transformaton.weight": 1})
+    with pytest.raises(ConfigError, match="'weight' is a value, not a group of fields"):
+        override(recipe, {"terms.transformation.weight.more": 1})
+    with pytest.raises(ConfigError, match="EquivarianceTerm has no field 'targets'"):
+        override(recipe, {"terms.equivariance.targets": "mean"})
