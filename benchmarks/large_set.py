@@ -15,21 +15,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from lightning.pytorch.callbacks import Callback
 from PIL import Image
 from rich.console import Console
 
 from torchsite.data import load_dataset
 from torchsite.model import SITE
+from torchsite.objective import TransformationTerm
 from torchsite.results import Result
-from torchsite.training import TrainingConfig, fit
+from torchsite.training import TrainingConfig, Watch, fit
+from torchsite.training.loop import Run
 
 CGROUP = Path("/sys/fs/cgroup/memory")
 SIZE, CLASSES, PER_CLASS_KINDS = 32, 10, 32
@@ -112,7 +113,8 @@ def watched(args: argparse.Namespace) -> None:
     model = SITE(
         patches, "lateral", CLASSES, image_shape=shape, classes=train.classes, generator_options=generator
     )
-    config = TrainingConfig(epochs=1, batch_size=128, targets="mean", n_validation=200, collapse_patience=100)
+    terms = (TransformationTerm(targets="mean"),)
+    config = TrainingConfig(epochs=1, batch_size=128, terms=terms, n_validation=200, collapse_patience=100)
     fit(
         model,
         train,
@@ -120,8 +122,7 @@ def watched(args: argparse.Namespace) -> None:
         validation=test,
         folder=place / "run",
         resume=True,
-        callbacks=[memory],
-        logger=False,
+        watches=[memory],
     )
     half = memory.seen[len(memory.seen) // 2 :]
     found = {
@@ -135,16 +136,16 @@ def watched(args: argparse.Namespace) -> None:
     (place / "watched.json").write_text(json.dumps(found))
 
 
-class Memory(Callback):
+class Memory(Watch):
     """Notes the memory of the process every ten steps."""
 
     def __init__(self) -> None:
         self.seen: list[dict[str, float]] = []
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
+    def step_done(self, run: Run, losses: Mapping[str, torch.Tensor]) -> None:
         """One more, now and then."""
-        if pl_module.steps_done % 10 == 0:
-            self.seen.append({"step": pl_module.steps_done} | megabytes())
+        if run.steps_done % 10 == 0:
+            self.seen.append({"step": run.steps_done} | megabytes())
 
 
 def megabytes() -> dict[str, float]:

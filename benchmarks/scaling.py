@@ -18,17 +18,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning.pytorch.callbacks import Callback
 from rich.console import Console
 
-from torchsite.data import Dataset, load_dataset, to_float
+from torchsite.data import Dataset, load_dataset
 from torchsite.model import SITE
-from torchsite.objective import classification_loss, to_unit, transformation_loss
+from torchsite.objective import Share, TransformationTerm
 from torchsite.randomness import make_rng
 from torchsite.results import Result
-from torchsite.training import TrainingConfig, fit
+from torchsite.training import TrainingConfig, Watch, fit
+from torchsite.training.batches import make_batch
+from torchsite.training.fit import make_objective
+from torchsite.training.loop import Run
 from torchsite.training.optimisers import make_optimisers
-from torchsite.training.targets import make_targets
 
 # Single steps
 
@@ -49,31 +50,31 @@ def make_step(
     compiled: bool = False,
 ) -> Callable[[], None]:
     """One training step with class-mean targets."""
-    data, config = noise(max(512, 2 * n_classes), size, n_classes), TrainingConfig(targets="mean")
+    data = noise(max(512, 2 * n_classes), size, n_classes)
+    config = TrainingConfig(
+        epochs=1,
+        batch_size=batch,
+        accumulate=parts,
+        compile=compiled,
+        terms=(TransformationTerm(targets="mean"),),
+    )
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = SITE("pyramid", "lateral", n_classes, image_shape=(3, size, size)).train()
-    run = torch.compile(model.run) if compiled else model.run
-    targets, (optimiser, *_), rng = (
-        make_targets(model, data, config),
-        make_optimisers(model, config),
-        make_rng(1),
-    )
+    objective, (optimiser, *_) = make_objective(model, data, config), make_optimisers(model, config)
+    like = next(model.parameters())
 
     def step() -> None:
         optimiser.zero_grad()
-        for rows in torch.arange(batch).chunk(parts):
-            pose = config.family.sample(len(rows), rng=rng)
+        whole = make_batch(data, config, objective.views, 0, like, Share())
+        features = []
+        for part in whole.parts(parts):
             with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
-                found = run(pose(to_float(data.images[rows])))
-                asked = targets(rows, rng)
-                loss = classification_loss(found.logits, data.labels[rows])
-                loss = loss + 5 * transformation_loss(
-                    found.raw_prototypes, asked, pose, slope=model.bce_slope
-                )
-            (loss / parts).backward()
-            targets.learn(to_unit(found.features.detach(), model.bce_slope), rows, data.labels[rows], pose)
+                found = objective(part)
+            (found.losses["loss"] / parts).backward()
+            features.append(found.features)
         optimiser.step()
+        objective.learn(whole, torch.cat(features))
 
     return step
 
@@ -129,27 +130,33 @@ def one_epoch(args: argparse.Namespace) -> None:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = SITE("identity", "lateral", 10, image_shape=(1, 28, 28))
-    config = TrainingConfig(epochs=2, batch_size=128, targets="mean", n_validation=0, checkpoint_seconds=1e9)
+    config = TrainingConfig(
+        epochs=2,
+        batch_size=128,
+        terms=(TransformationTerm(targets="mean"),),
+        precision="32",
+        n_validation=0,
+        checkpoint_seconds=1e9,
+    )
     fit(
         model,
         data,
         config,
         validation=data[:10],
         folder=Path(args.folder) / "run",
-        callbacks=[clock],
-        logger=False,
+        watches=[clock],
     )
     if os.environ.get("RANK", "0") == "0":
         Path(args.folder, "seconds.json").write_text(json.dumps(round(clock.times[1] - clock.times[0], 2)))
 
 
-class Clock(Callback):
+class Clock(Watch):
     """Notes when epochs end."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
 
-    def on_train_epoch_end(self, *_: Any) -> None:
+    def epoch_done(self, run: Run) -> None:
         """One more."""
         self.times.append(time.perf_counter())
 

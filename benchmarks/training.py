@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -23,13 +24,14 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from torchsite.data import Dataset, to_float
 from torchsite.model import SITE, BlackBox
-from torchsite.objective import classification_loss, to_unit, transformation_loss
+from torchsite.objective import Share, TransformationTerm
 from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.training import TrainingConfig
+from torchsite.training.batches import make_batch
+from torchsite.training.fit import make_objective
 from torchsite.training.optimisers import make_optimisers
 from torchsite.training.recipes import build_model, load_recipe, override
-from torchsite.training.targets import make_targets
 
 Work = Callable[[], object]
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
@@ -84,24 +86,25 @@ def make(data: str, n_classes: int, changes: Mapping[str, object]) -> SITE | Bla
     return build_model(recipe.model, noise(data, 10 * n_classes, n_classes), recipe.training)
 
 
-def training_step(model: SITE, data: Dataset, config: TrainingConfig, n: int, half: bool = False) -> Work:
+def one_step(args: argparse.Namespace, **term: Any) -> TrainingConfig:
+    """A training in which pictures are seen once, posed, with a transformation term of these options."""
+    return TrainingConfig(batch_size=args.batch_size, terms=(TransformationTerm(**term),))
+
+
+def training_step(model: SITE, data: Dataset, config: TrainingConfig, half: bool = False) -> Work:
     """One whole step: look up, transform, forward, objective, backward, optimiser."""
-    targets, (optimiser, *_) = make_targets(model, data, config), make_optimisers(model, config)
-    rows, labels = torch.arange(n), data.labels[:n]
-    rng = make_rng(0)
+    objective, (optimiser, *_) = make_objective(model, data, config), make_optimisers(model, config)
+    like = next(model.parameters())
     model.train()
 
     def step() -> None:
-        pose = config.family.sample(n, rng=rng)
+        batch = make_batch(data, config, objective.views, 0, like, Share())
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
-            run = model.run(pose(to_float(data.images[rows])))
-            asked = targets(rows, rng)
-            loss = classification_loss(run.logits, labels)
-            loss = loss + 5 * transformation_loss(run.raw_prototypes, asked, pose, slope=model.bce_slope)
-        targets.learn(to_unit(run.features.detach(), model.bce_slope), rows, labels, pose)
+            found = objective(batch)
         optimiser.zero_grad()
-        loss.backward()
+        found.losses["loss"].backward()
         optimiser.step()
+        objective.learn(batch, found.features)
 
     return step
 
@@ -109,10 +112,10 @@ def training_step(model: SITE, data: Dataset, config: TrainingConfig, n: int, ha
 def compare_targets(args: argparse.Namespace) -> Row:
     """The closed form against the authors' scheme: classes × batch more passes through F1."""
     data = noise("CIFAR-10", 2000)
-    closed = TrainingConfig(targets="mean", warp="target")
-    theirs = TrainingConfig(targets="sampled", warp="prototype")
+    closed = one_step(args, targets="mean", warp="target")
+    theirs = one_step(args, targets="sampled", warp="prototype")
     steps = {
-        name: training_step(make_site("CIFAR-10"), data, config, args.batch_size)
+        name: training_step(make_site("CIFAR-10"), data, config)
         for name, config in (("mean", closed), ("sampled", theirs))
     }
     times = best_times(steps, args)
@@ -143,10 +146,7 @@ def compare_classes(args: argparse.Namespace) -> Row:
     """A step for 101 classes against one for ten."""
     steps = {
         f"c = {n}": training_step(
-            make_site("CIFAR-10", n),
-            noise("CIFAR-10", 2020, n),
-            TrainingConfig(targets="mean"),
-            args.batch_size,
+            make_site("CIFAR-10", n), noise("CIFAR-10", 2020, n), one_step(args, targets="mean")
         )
         for n in (10, 101)
     }
@@ -157,9 +157,7 @@ def compare_classes(args: argparse.Namespace) -> Row:
 def compare_precision(data: str, args: argparse.Namespace) -> Row:
     """Single precision against bfloat16 where autocast uses it."""
     steps = {
-        name: training_step(
-            make_site(data), noise(data, 2000), TrainingConfig(targets="mean"), args.batch_size, half
-        )
+        name: training_step(make_site(data), noise(data, 2000), one_step(args, targets="mean"), half)
         for name, half in (("float32", False), ("bf16", True))
     }
     times = best_times(steps, args)
@@ -170,7 +168,7 @@ def compare_precision(data: str, args: argparse.Namespace) -> Row:
 
 def compare_arithmetic(data: str, args: argparse.Namespace) -> Row:
     """Multiply-accumulates per second of a training step against the best plain convolution."""
-    step = training_step(make_site(data), noise(data, 2000), TrainingConfig(targets="mean"), args.batch_size)
+    step = training_step(make_site(data), noise(data, 2000), one_step(args, targets="mean"))
     convolutions = {
         f"{c} channels, {side}×{side}": convolution(c, side) for c, side in ((64, 32), (128, 16), (256, 16))
     }

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from torchsite.data import Dataset
 from torchsite.model import SITE, BlackBox
-from torchsite.model.input_stage import dtype_of
+from torchsite.model.base import dtype_of
 from torchsite.objective.batch import Batch
 from torchsite.objective.classification import classification_loss
 from torchsite.objective.targets import to_unit

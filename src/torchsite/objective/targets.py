@@ -20,7 +20,7 @@ from torch import Tensor
 from torchsite.data import Dataset, to_float
 from torchsite.distributed import rows_of_all_ranks, sum_over_ranks
 from torchsite.model import SITE
-from torchsite.model.input_stage import dtype_of
+from torchsite.model.base import dtype_of
 from torchsite.objective.batch import Rows, Share
 from torchsite.objective.term import Memory
 from torchsite.randomness import Rng

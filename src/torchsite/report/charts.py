@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from torchsite.evaluation.compare import Comparison
+from torchsite.objective import Term
 from torchsite.report.format import method_name
 from torchsite.results import Result
 
@@ -21,7 +22,7 @@ GREY = "#808080"
 COLOURS = (BLUE, ORANGE, GREEN, PINK, RED, SKY)
 POSES = {"untransformed": ("as they are", BLUE), "transformed": ("in poses", ORANGE)}
 TRAINING = {
-    "losses": ("loss", "classification", "transformation", "equivariance"),
+    "losses": ("loss", "classification", *dict.fromkeys(("transformation", "equivariance", *Term.tags))),
     "validation": ("validation accuracy", "validation posed accuracy", "validation calibrated"),
 }
 AXES = {"angle": "degrees turned, either way", "shift": "shift, share of the side", "scale": "magnification"}
