@@ -18,7 +18,6 @@ SCRATCH: Mapping[str, Any] = {
     "size": 64,
     "model.feature_extractor": "pyramid",
     "model.extractor_options": {"widths": [24, 48, 96, 192]},
-    "precision": "bf16",
     "schedule": "one_cycle",
     "optimiser": "muon",
     "learning_rate": 3e-3,
