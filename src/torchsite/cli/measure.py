@@ -67,6 +67,7 @@ def report(
     torchsite report runs/birds/model photos/birds --out birds.html --figures figures
     """
     from torchsite.evaluation.examine import METHODS_SHOWN, examine
+    from torchsite.evaluation.illustrate import illustrate
     from torchsite.evaluation.training_log import find_log
     from torchsite.report import model_figures, save_figures, write_model_report
     from torchsite.report.findings import findings
@@ -86,8 +87,9 @@ def report(
             watch=watch,
         )
         watch("drawing", 0, 1)
-        drawn = model_figures(result, loaded, examined)
-        path = write_model_report(result, loaded, examined, out, figures=drawn)
+        shown = illustrate(loaded, examined, result)
+        drawn = model_figures(result, shown)
+        path = write_model_report(result, shown, out, figures=drawn)
         if figures is not None:
             save_figures(drawn, figures)
     if as_json:

@@ -144,6 +144,7 @@ def _by_choice(
 ) -> dict[str, Any]:
     """Choose settings by the data, train, examine, and write the report."""
     from torchsite.autotrain import examine_prepared, prepare, train_prepared
+    from torchsite.evaluation.illustrate import illustrate
     from torchsite.report import write_model_report
     from torchsite.report.format import headline
 
@@ -170,7 +171,7 @@ def _by_choice(
     with watching("measuring") as watch:
         result = examine_prepared(prepared, fitted, watch)
     result.save(folder / "examination.json")
-    page = write_model_report(result, fitted.model, prepared.test, folder / "report.html")
+    page = write_model_report(result, illustrate(fitted.model, prepared.test, result), folder / "report.html")
     if not as_json:
         say_figures(headline(result))
     console.print(f"report: {page}\nnext:   torchsite explain PICTURE --model {folder / 'model'}")

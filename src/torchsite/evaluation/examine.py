@@ -57,7 +57,7 @@ def examine(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> Result:
-    """Measure a model on `data`, of which at most `limit` pictures are drawn; for `write_model_report`.
+    """Measure a model on `data`, of which at most `limit` pictures are drawn; for a report.
 
     `training` is the data that it was trained on and `log` the run's `metrics.csv`, both only to be shown.
     `methods` are compared on the first `n_compared` of the pictures drawn; none are if it is empty.

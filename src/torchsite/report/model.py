@@ -1,8 +1,9 @@
 """The report of one model: a single HTML file that needs no network, and its figures for notebooks.
 
 result = examine(model, data, training=training, log=run / "logs" / "metrics.csv")
-write_model_report(result, model, data, "report.html")
-model_figures(result, model, data)["confusion"].savefig("confusion.svg")
+shown = illustrate(model, data, result)
+write_model_report(result, shown, "report.html")
+model_figures(result, shown)["confusion"].savefig("confusion.svg")
 """
 
 import json
@@ -13,11 +14,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from torchsite.data import Dataset
-from torchsite.errors import DataError
+from torchsite.evaluation.illustrate import Illustrations
 from torchsite.evaluation.training_log import read_log
 from torchsite.files import write_atomically
-from torchsite.model import SITE, BlackBox
 from torchsite.model.drawing import png
 from torchsite.report import charts, sheets
 from torchsite.report.captions import SECTIONS, caption, methods_note
@@ -26,37 +25,30 @@ from torchsite.report.findings import family, findings, key_figures
 from torchsite.report.format import estimate
 from torchsite.report.page import Chapter, Table, draw_inline, render
 from torchsite.results import Result
-from torchsite.training.run_manifest import fingerprint
 
 
 def write_model_report(
     result: Result,
-    model: SITE | BlackBox,
-    data: Dataset,
+    shown: Illustrations,
     path: Path | str,
     *,
     training_log: Path | None = None,
     figures: Mapping[str, Figure] | None = None,
 ) -> Path:
-    """Write the report of an examination as one HTML file; `data` are the pictures that were examined.
+    """Write the report of an examination as one HTML file; `shown` are its pictures and maps.
 
     `training_log` is the run's `metrics.csv`, if `examine` was not given it already; `figures` those of
     `model_figures`, if they have been drawn already.
     """
     result = _with_training(result, training_log)
-    figures = model_figures(result, model, data) if figures is None else figures
+    figures = model_figures(result, shown) if figures is None else figures
     return write_atomically(Path(path), _document(result, figures).encode())
 
 
-def model_figures(result: Result, model: SITE | BlackBox, data: Dataset) -> dict[str, Figure]:
+def model_figures(result: Result, shown: Illustrations) -> dict[str, Figure]:
     """Every figure of the report by its name, as far as the examination has what it shows."""
-    if fingerprint(data) != result.config["fingerprint"]:
-        raise DataError(
-            f"the result was found on {result.config['data']}, which is not {data.title} as passed: "
-            f"pass the data that was examined, whole and in the same order"
-        )
     values = result.values
-    figures = {"counts": charts.draw_counts(result), "samples": sheets.draw_samples(data)}
+    figures = {"counts": charts.draw_counts(result), "samples": sheets.draw_samples(shown, result)}
     if "training" in values:
         figures["training"] = charts.draw_training(values["training"])
     figures |= {
@@ -68,17 +60,17 @@ def model_figures(result: Result, model: SITE | BlackBox, data: Dataset) -> dict
     if values.get("self_consistency", {}).get("curves"):
         figures["consistency"] = charts.draw_consistency(result)
     figures |= {
-        "turning": sheets.draw_turning(model, data, result),
-        "moving": sheets.draw_moving(model, data, result),
+        "turning": sheets.draw_turning(shown),
+        "moving": sheets.draw_moving(shown, result),
     }
-    if isinstance(model, SITE):
-        figures["classes"] = sheets.draw_classes(model, data, result)
+    if shown.classes is not None:
+        figures["classes"] = sheets.draw_classes(shown)
     if "comparison" in values:
         figures["methods"] = charts.draw_methods(result)
         figures["comparison"] = draw(charts.comparison_of(result))
     for pose, name in (("untransformed", "mistakes"), ("transformed", "mistakes_posed")):
-        if values["mistakes"][pose]:
-            figures[name] = sheets.draw_mistakes(model, data, result, pose)
+        if pose in shown.mistakes:
+            figures[name] = sheets.draw_mistakes(shown, result, pose)
     return figures
 
 

@@ -3,6 +3,7 @@
 import pytest
 from report_makers import black_box, blobs, examined, site
 
+from torchsite.evaluation import illustrate
 from torchsite.report import model_figures
 
 
@@ -23,6 +24,11 @@ def case(request, log):
 
 
 @pytest.fixture(scope="session")
-def figures(case):
-    model, data, result = case
-    return model_figures(result, model, data)
+def shown(case):
+    """The pictures and maps of its report."""
+    return illustrate(*case)
+
+
+@pytest.fixture(scope="session")
+def figures(case, shown):
+    return model_figures(case[2], shown)

@@ -12,6 +12,7 @@ from PIL import Image
 from report_makers import CLASSES, black_box, blobs, examined
 
 from torchsite.errors import DataError
+from torchsite.evaluation import illustrate
 from torchsite.model import SITE
 from torchsite.report import save_figures, write_model_report
 from torchsite.report.findings import findings, key_figures
@@ -40,9 +41,8 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def html(case, tmp_path_factory):
-    model, data, result = case
-    return write_model_report(result, model, data, tmp_path_factory.mktemp("out") / "report.html").read_text()
+def html(case, shown, tmp_path_factory):
+    return write_model_report(case[2], shown, tmp_path_factory.mktemp("out") / "report.html").read_text()
 
 
 def test_the_page_is_whole_and_asks_nothing_of_a_network(html):
@@ -108,20 +108,20 @@ def test_a_mistake_is_shown_with_the_reason_for_the_true_class_against_the_one_s
     assert CLASSES[first["label"]] in axes.get_title()
 
 
-def test_other_pictures_than_those_examined_are_refused(case, tmp_path):
+def test_other_pictures_than_those_examined_are_refused(case):
     model, _, result = case
     with pytest.raises(DataError, match="pass the data that was examined"):
-        write_model_report(result, model, blobs(seed=1), tmp_path / "report.html")
-    assert list(tmp_path.iterdir()) == []
+        illustrate(model, blobs(seed=1), result)
 
 
 def test_a_report_without_methods_log_and_training_data_is_shorter(tmp_path, log):
     model, data = black_box(), blobs()
     result = examined(model, data, methods=())
-    html = write_model_report(result, model, data, tmp_path / "short.html").read_text()
+    shown = illustrate(model, data, result)
+    html = write_model_report(result, shown, tmp_path / "short.html").read_text()
     assert 'id="methods"' not in html
     assert 'id="training"' not in html
-    later = write_model_report(result, model, data, tmp_path / "log.html", training_log=log).read_text()
+    later = write_model_report(result, shown, tmp_path / "log.html", training_log=log).read_text()
     assert 'id="training"' in later
 
 
