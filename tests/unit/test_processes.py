@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from guardian import is_running
 from torchsite.errors import ConfigError, TorchsiteError
 from torchsite.processes import peak_memory, run_apart
 
@@ -30,13 +31,6 @@ def die():
 def sleep_on(note):
     Path(note).write_text(str(os.getpid()))
     time.sleep(600)
-
-
-def is_alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def wait_until(condition, seconds=60):
@@ -83,7 +77,7 @@ def test_an_interruption_here_kills_over_there(tmp_path):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert not is_alive(int(note.read_text()))
+    assert not is_running(int(note.read_text()))
 
 
 @linux
@@ -92,14 +86,14 @@ def test_whoever_is_killed_leaves_nobody_behind(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         "import sys\n"
-        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        f"sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[1])!r}]\n"
         "from test_processes import run_apart, sleep_on\n"
         f"if __name__ == '__main__':\n    run_apart(sleep_on, {str(note)!r})\n"
     )
     with subprocess.Popen([sys.executable, str(program)]) as started:
         wait_until(lambda: note.exists() and note.read_text())
         started.kill()
-    wait_until(lambda: not is_alive(int(note.read_text())))
+    wait_until(lambda: not is_running(int(note.read_text())))
 
 
 def test_the_peak_of_memory_is_in_bytes():
