@@ -18,6 +18,8 @@ from torchsite.errors import DataError
 from torchsite.files import write_atomically
 from torchsite.version import __version__
 
+# Settings that keep torch, and the library beneath it, from what the processor could do.
+LIMITS = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")
 PACKAGES = ("torch", "numpy", "lightning", "torchmetrics", "captum")
 
 
@@ -33,8 +35,26 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """What it ran on, as far as timings depend on it."""
-    return {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()}
+    """What it ran on, as far as timings depend on it; the instructions are those in use, not those there."""
+    import torch
+
+    found = {
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "native_bf16": torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported(),
+    }
+    return found | {name: os.environ[name] for name in LIMITS if name in os.environ}
+
+
+def machine_words(result: "Result") -> str:
+    """The machine behind a result, for a page; nothing, if it was written before the instructions were."""
+    known = result.machine
+    if "instructions" not in known:
+        return ""
+    bf16 = "with" if known["native_bf16"] else "without"
+    return f"{known['processor']}, {known['cores']} cores, {known['instructions']} {bf16} native bfloat16"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 from dataclasses import FrozenInstanceError, asdict, fields
 
 import pytest
@@ -8,7 +11,7 @@ from hypothesis import strategies as st
 
 from torchsite.errors import DataError
 from torchsite.files import write_atomically
-from torchsite.results import Result, versions
+from torchsite.results import LIMITS, Result, machine_words, versions
 from torchsite.version import __version__
 
 plain = st.recursive(
@@ -35,6 +38,30 @@ def test_a_result_carries_all_it_takes_to_find_it_again(tmp_path):
     assert found["versions"]["torch"] == torch.__version__
     assert found["machine"]["cores"] >= 1
     assert found["time"].endswith("Z")
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_the_machine_names_the_instructions_that_were_used(limited):
+    environment = {name: value for name, value in os.environ.items() if name not in LIMITS}
+    limits = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41"} if limited else {}
+    code = "import json; from torchsite.results import machine; print(json.dumps(machine()))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment | limits, capture_output=True, text=True, check=True
+    )
+    found = json.loads(run.stdout)
+    assert {name: found[name] for name in LIMITS if name in found} == limits
+    assert isinstance(found["native_bf16"], bool)
+    assert isinstance(found["instructions"], str)
+    if limited:
+        assert found["instructions"] in ("DEFAULT", "NO AVX")
+        assert not found["native_bf16"]
+
+
+def test_a_page_names_the_machine_if_the_result_does():
+    known = {"processor": "x86_64", "cores": 2, "instructions": "AVX2", "native_bf16": False}
+    words = machine_words(Result("test", {}, {}, 0, 0.0, machine=known))
+    assert words == "x86_64, 2 cores, AVX2 without native bfloat16"
+    assert machine_words(Result("test", {}, {}, 0, 0.0, machine={"cores": 2})) == ""
 
 
 def test_results_are_frozen():

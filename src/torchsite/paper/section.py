@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict, TypeVar
 
 from torchsite.report.format import method_name
-from torchsite.results import Result
+from torchsite.results import Result, machine_words
 
 TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10", "mnist_sample": "embedded digits"}
 MODELS = {"site": "SITE", "black_box": "the black box"}
@@ -62,7 +62,8 @@ class Pictures:
 def source(result: Result, name: str = "") -> str:
     """The command and the file behind a section."""
     command = f"torchsite reproduce {name or result.name} --publish"
-    return f"`{command}` → `results/{result.name}.json` ({result.time})"
+    where = "; ".join(filter(None, [result.time, machine_words(result)]))
+    return f"`{command}` → `results/{result.name}.json` ({where})"
 
 
 def head(result: Result, title: str) -> str:
