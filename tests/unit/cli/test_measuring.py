@@ -8,7 +8,11 @@ from running import run
 
 from torchsite.errors import ConfigError, NotApplicableError
 from torchsite.evaluation.comparison import Comparison
+from torchsite.paper.experiment import Experiment
+from torchsite.paper.publish import PAGES
 from torchsite.results import Result
+
+FAMILIES = {"families": {}, "n_test": 10, "n_train": 20, "settings": {"epochs": 1}}
 
 
 def test_evaluate_writes_a_result_file_and_prints_it_as_json(model_folder, tmp_path):
@@ -66,3 +70,27 @@ def test_data_and_models_tell_what_there_is():
     assert described["n"] == sum(described["classes"].values()) == 1000
     assert "kind" in run("models")
     assert json.loads(run("models", "--json"))["mnist"]["image_shape"] == [1, 28, 28]
+
+
+def test_reproduce_publishes_whole_runs_into_a_checkout(tmp_path, monkeypatch):
+    made = Result("families", {"table": {}, "training": {}}, FAMILIES, 0, 1.0)
+
+    def finished(experiment, folder, **options):
+        made.save(folder / "families.json")
+        return made
+
+    monkeypatch.setattr(Experiment, "run", finished)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="lies in none"):
+        run("reproduce", "families", "--publish")
+    with pytest.raises(ConfigError, match="leave --quick away"):
+        run("reproduce", "families", "--publish", "--quick")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "docs" / "templates").mkdir(parents=True)
+    for template in PAGES:
+        (tmp_path / "docs" / "templates" / template).write_text("{{ sections | join }}")
+    said = run("reproduce", "families", "--publish")
+    assert f"published: {tmp_path / 'results' / 'families.json'}" in said
+    assert Result.load(tmp_path / "runs" / "families" / "families.json") == made
+    assert Result.load(tmp_path / "results" / "families.json") == made
+    assert "Beyond turns and shifts" in (tmp_path / "docs" / "results.md").read_text()

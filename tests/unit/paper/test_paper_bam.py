@@ -1,5 +1,7 @@
 """BAM: four models, every method, objects never seen; steps resume and become a section and two sheets."""
 
+from types import MappingProxyType
+
 import pytest
 import torch
 from made_up import page
@@ -117,13 +119,16 @@ def test_a_map_that_is_the_region_points_and_contrasts_perfectly(painted, monkey
     regions = part.regions.float()
 
     class Planted:
+        budget = MappingProxyType({})
+
         def __init__(self, model, **_):
             self.model = model
 
         def __call__(self, images, classes):
             return regions if self.model is models.objects else 1 - regions
 
-    monkeypatch.setattr("torchsite.paper.bam.measures.METHODS", {"planted": Planted})
+    for module in ("torchsite.paper.bam.measures", "torchsite.evaluation.methods"):
+        monkeypatch.setattr(f"{module}.METHODS", {"planted": Planted})
     found = measure_method("planted", models, part, None)
     assert found["untransformed"]["mcs"]["value"] == pytest.approx(1.0)
     for what in ("objects", "scenes"):
