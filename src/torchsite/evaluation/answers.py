@@ -99,7 +99,7 @@ def one_of_each(answers: Answers, n_classes: int) -> list[int]:
     return found
 
 
-def described(answers: Answers) -> Mapping[str, Any]:
+def describe_answers(answers: Answers) -> Mapping[str, Any]:
     """All that the answers show, as plain data."""
     return {
         "confusion": answers.confusion(),

@@ -20,7 +20,7 @@ from torchsite.configs import to_mapping
 from torchsite.data import Dataset, batches, load_dataset
 from torchsite.errors import ConfigError, NotApplicableError, did_you_mean
 from torchsite.evaluation.comparison import MODEL, Cell, Comparison
-from torchsite.evaluation.fingerprints import described, fingerprint
+from torchsite.evaluation.fingerprints import describe_options, fingerprint
 from torchsite.metrics import (
     METRICS,
     METRICS_OF_PAIRS,
@@ -69,8 +69,8 @@ def compare(
     """
     dataset = _dataset(data, limit)
     poses = Poses(TransformFamily() if family is None else family, n_transforms, seed)
-    rows = _methods(model, methods, method_options or {})
-    options = metric_options or {}
+    options, how = metric_options or {}, method_options or {}
+    rows = _methods(model, methods, how)
     columns = _metrics(metrics, options)
     config = _config(model, dataset, poses, batch_size)
     keys = [(MODEL, m) for m in columns if METRICS[m].of_model]
@@ -80,7 +80,7 @@ def compare(
     done = {(c.method, c.metric): c for c in comparison.cells if c.values is not None}
     table = _Table(model, dataset, poses, batch_size, regions or REGIONS.get(dataset.name), watch, len(keys))
     for number, (method, metric) in enumerate(keys):
-        settings = described(options.get(metric, {})) | described((method_options or {}).get(method, {}))
+        settings = describe_options({**options.get(metric, {}), **how.get(method, {})})
         if (method, metric) in done and done[method, metric].options == settings:
             continue
         cell = table.cell(number, method, metric, rows.get(method), options.get(metric, {}))

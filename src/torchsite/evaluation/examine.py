@@ -18,8 +18,9 @@ import torch
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, batches
 from torchsite.errors import DataError
-from torchsite.evaluation.answers import Answers, described, one_of_each
+from torchsite.evaluation.answers import Answers, describe_answers, one_of_each
 from torchsite.evaluation.compare import Watch, compare
+from torchsite.evaluation.comparison import Comparison
 from torchsite.evaluation.evaluate import evaluate
 from torchsite.evaluation.methods import applies, options_of
 from torchsite.evaluation.training_log import read_log
@@ -67,35 +68,16 @@ def examine(
     rows = draw_rows(len(data), limit, seed)
     sample, poses = data[rows], Poses(model.config.family, n_transforms, seed)
     values = dict(evaluate(model, sample, poses=poses, batch_size=batch_size, watch=watch).values)
-    upright, posed = answers(model, sample, None, batch_size), answers(model, sample, poses, batch_size)
-    values["answers"] = {"untransformed": described(upright), "transformed": described(posed)}
-    values["examples"] = [
-        _shown(upright, rows, position) for position in one_of_each(upright, len(data.classes))
-    ]
-    values["mistakes"] = {
-        "untransformed": [_shown(upright, rows, position) for position in upright.mistakes(N_MISTAKES)],
-        "transformed": [_shown(posed, rows, position) for position in posed.mistakes(N_MISTAKES)],
-    }
-    values["data"] = {"examined": described_data(data)} | (
-        {"training": described_data(training)} if training is not None else {}
-    )
+    values |= _answered(model, sample, rows, poses, batch_size)
+    values["data"] = {"examined": describe_data(data)}
+    if training is not None:
+        values["data"]["training"] = describe_data(training)
     if log is not None:
         values["training"] = read_log(log)
     chosen = applicable(model, methods)
     if chosen:
-        comparison = compare(
-            model,
-            data=sample[:n_compared],
-            methods=chosen,
-            method_options={name: options for name in chosen if (options := method_options(name, model))},
-            metrics=METRICS_SHOWN,
-            family=poses.family,
-            n_transforms=n_transforms,
-            seed=seed,
-            batch_size=batch_size,
-            watch=watch,
-        )
-        values["comparison"] = asdict(comparison.to_result())
+        found = _compared(model, sample[:n_compared], chosen, poses=poses, batch_size=batch_size, watch=watch)
+        values["comparison"] = asdict(found.to_result())
     config = {
         "model": to_mapping(model.config),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -109,13 +91,57 @@ def examine(
     return Result("examination", values, config, seed, time.monotonic() - started)
 
 
+def _answered(
+    model: SITE | BlackBox, sample: Dataset, rows: Labels, poses: Poses, batch_size: int
+) -> dict[str, Any]:
+    """What the model answers, as they are and in poses; examples of each class; the worst mistakes."""
+    found = {
+        "untransformed": ask(model, sample, None, batch_size),
+        "transformed": ask(model, sample, poses, batch_size),
+    }
+    upright = found["untransformed"]
+    examples = one_of_each(upright, len(sample.classes))
+    return {
+        "answers": {pose: describe_answers(answers) for pose, answers in found.items()},
+        "examples": [_shown(upright, rows, position) for position in examples],
+        "mistakes": {
+            pose: [_shown(answers, rows, position) for position in answers.mistakes(N_MISTAKES)]
+            for pose, answers in found.items()
+        },
+    }
+
+
+def _compared(
+    model: SITE | BlackBox,
+    sample: Dataset,
+    methods: Sequence[str] | Mapping[str, Any],
+    *,
+    poses: Poses,
+    batch_size: int,
+    watch: Watch | None,
+) -> Comparison:
+    """Post-hoc methods beside the model's own explanation, on a few pictures."""
+    return compare(
+        model,
+        data=sample,
+        methods=methods,
+        method_options={name: options for name in methods if (options := method_options(name, model))},
+        metrics=METRICS_SHOWN,
+        family=poses.family,
+        n_transforms=poses.n,
+        seed=poses.seed,
+        batch_size=batch_size,
+        watch=watch,
+    )
+
+
 def draw_rows(n: int, limit: int | None, seed: int) -> Labels:
     """At most `limit` row numbers in random order."""
     return torch.randperm(n, generator=make_rng(seed, "examination"))[:limit]
 
 
 @torch.no_grad()
-def answers(model: SITE | BlackBox, data: Dataset, poses: Poses | None, batch_size: int) -> Answers:
+def ask(model: SITE | BlackBox, data: Dataset, poses: Poses | None, batch_size: int) -> Answers:
     """What the model says to the pictures as they are, or each in the first of its poses."""
     found, seen = [], 0
     with evaluating(model):
@@ -158,7 +184,7 @@ def check_data(model: SITE | BlackBox, data: Dataset) -> None:
         raise DataError(f"{data.title}: expected at least two pictures to examine, got {len(data)}")
 
 
-def described_data(data: Dataset) -> dict[str, Any]:
+def describe_data(data: Dataset) -> dict[str, Any]:
     """How many pictures of which class."""
     return {
         "title": data.title,

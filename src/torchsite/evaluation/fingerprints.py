@@ -17,7 +17,7 @@ def fingerprint(*tensors: Tensor) -> str:
     return digest.hexdigest()[:16]
 
 
-def described(options: Mapping[str, Any]) -> dict[str, Any]:
+def describe_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as plain data: models by their weights, all else that JSON lacks by its text."""
     return {name: _describe(value) for name, value in options.items()}
 

@@ -5,7 +5,6 @@ in ±25 % of the side (the text says ±h/2; the authors' code draws ±0.5 in nor
 ±h/4). Scale, shear, reflection and smooth distortion go beyond the paper.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any, TypeGuard
 
 import torch
 
-from torchsite.configs import from_mapping, to_mapping
+from torchsite.configs import from_mapping
 from torchsite.errors import ConfigError
 from torchsite.randomness import Rng, uniform
 from torchsite.transforms.affine import AffineTransform
@@ -70,18 +69,6 @@ class TransformFamily:
         if self.distortion:
             parts.append(SmoothTransform.sample(n, uniform(0, self.distortion, n, rng), rng))
         return reduce(lambda first, then: then @ first, parts) if parts else None
-
-    def to_json(self) -> str:
-        """The ranges as JSON; `from_json` gives an equal family back."""
-        return json.dumps(to_mapping(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "TransformFamily":
-        """Read a family; unknown fields are errors."""
-        try:
-            return from_mapping(cls, json.loads(text))
-        except json.JSONDecodeError as error:
-            raise ConfigError(f"expected a family as JSON, got {text!r} ({error})") from error
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> "TransformFamily":

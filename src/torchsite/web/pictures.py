@@ -55,7 +55,7 @@ def png(picture: Tensor) -> str:
     return base64.b64encode(buffer.getvalue()).decode()
 
 
-def quantised(heatmap: Maps, limit: float | None = None) -> MapOut:
+def quantise(heatmap: Maps, limit: float | None = None) -> MapOut:
     """A signed map in bytes, on a scale that is symmetric about zero."""
     bound = float(heatmap.abs().max()) if limit is None else limit
     steps = (heatmap * (127 / bound if bound > 0 else 0.0)).round().clamp(-127, 127).to(torch.int8)

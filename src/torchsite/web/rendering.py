@@ -8,13 +8,13 @@ from torchsite.model.drawing import prototype_pictures
 from torchsite.model.explanation import enlarge
 from torchsite.shapes import Logits
 from torchsite.web.engine import JobResult, MapPair
-from torchsite.web.pictures import png, quantised
+from torchsite.web.pictures import png, quantise
 from torchsite.web.schemas import Answer, Detail, Evidence, Explained, Row, Why
 
 MOVED = 1  # the row of T x in a result
 
 
-def rendered(result: JobResult) -> Explained:
+def render(result: JobResult) -> Explained:
     """The whole answer to one question."""
     explanation = result.explanation
     against = result.job.against
@@ -52,8 +52,8 @@ def _row(method: str, model: str, pair: MapPair) -> Row:
     return Row(
         method=method,
         model=model,
-        renewed=quantised(pair.renewed, limit),
-        carried=quantised(pair.carried, limit),
+        renewed=quantise(pair.renewed, limit),
+        carried=quantise(pair.carried, limit),
         raw=scores.raw,
         floor=scores.floor,
         calibrated=scores.calibrated,
@@ -77,7 +77,7 @@ def _evidence(result: JobResult, explanation: Explanation) -> list[Evidence]:
             logit=float(logits[index]),
             gained=float(heatmap.clamp_min(0).sum()),
             lost=float(heatmap.clamp_max(0).sum()),
-            heatmap=quantised(heatmap, limit),
+            heatmap=quantise(heatmap, limit),
         )
         for index, heatmap in zip(chosen, heatmaps, strict=True)
     ]
@@ -90,7 +90,7 @@ def _detail(explanation: Explanation, index: int) -> Detail:
         name=explanation.classes[index],
         features=png(_pictured(features)),
         prototype=png(_pictured(prototype)),
-        contributions=quantised(explanation.evidence[MOVED, index]),
+        contributions=quantise(explanation.evidence[MOVED, index]),
         logit=float(explanation.evidence[MOVED, index].sum()),
     )
 
@@ -109,7 +109,7 @@ def _why(explanation: Explanation, index: int, against: int) -> Why:
     return Why(
         index=index,
         against=against,
-        heatmap=quantised(heatmap),
+        heatmap=quantise(heatmap),
         gained=float(heatmap.clamp_min(0).sum()),
         lost=float(heatmap.clamp_max(0).sum()),
         difference=float(heatmap.sum()),

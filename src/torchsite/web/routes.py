@@ -15,10 +15,10 @@ from torchsite.web.library import Library, Served
 from torchsite.web.pictures import from_base64, png, read_picture
 from torchsite.web.problems import ProblemError, described
 from torchsite.web.questions import body_of, read_question, transform_of
-from torchsite.web.rendering import rendered
+from torchsite.web.rendering import render
 from torchsite.web.schemas import Explained, Health, ModelOut, Question, SampleOut, SweepQuestion
 from torchsite.web.settings import Settings
-from torchsite.web.sweep import angles, animation
+from torchsite.web.sweep import angles, animate
 from torchsite.web.telemetry import CONTENT_TYPE, Telemetry
 
 ModelName = Annotated[str, Query(alias="model", max_length=200, description="One of `/api/models`.")]
@@ -96,7 +96,7 @@ def api_router(
         job = await job_for(served, question, content)
         lane = slow if any(METHODS[method].is_slow() for method, _ in job.explainers) else fast
         (result,) = await lane.submit([job])
-        return Response(rendered(result).model_dump_json(), media_type="application/json")
+        return Response(render(result).model_dump_json(), media_type="application/json")
 
     @router.post(
         "/api/sweep",
@@ -119,7 +119,7 @@ def api_router(
             for angle in degrees
         ]
         results = await slow.submit(turns)
-        content = await anyio.to_thread.run_sync(animation, results, degrees)
+        content = await anyio.to_thread.run_sync(animate, results, degrees)
         return Response(
             content, media_type="image/gif", headers={"Content-Disposition": 'inline; filename="sweep.gif"'}
         )

@@ -28,7 +28,7 @@ def angles(frames: int) -> list[float]:
     return [360 * k / frames for k in range(frames)]
 
 
-def animation(results: Sequence[JobResult], degrees: Sequence[float]) -> bytes:
+def animate(results: Sequence[JobResult], degrees: Sequence[float]) -> bytes:
     """The frames as an endless GIF; the colours of a row mean the same in all frames."""
     limits = {
         explainer: max(float(_both(result.pairs[explainer]).abs().max()) for result in results) or 1.0

@@ -9,7 +9,7 @@ from torchsite.metrics.similarity import masked_cosine
 from torchsite.transforms.affine import AffineTransform
 from torchsite.web.engine import answer
 from torchsite.web.library import OWN
-from torchsite.web.rendering import rendered
+from torchsite.web.rendering import render
 
 GRADIENT = ("gradient", "digits")
 OTHER = ("grad_cam", "digits_black_box")
@@ -101,7 +101,7 @@ def test_a_method_without_meaning_says_why_and_spoils_nothing(library):
 
 def test_bars_are_the_sums_of_their_maps(library):
     (found,) = answer(library, [job(label=6, against=3)])
-    shown = rendered(found)
+    shown = render(found)
     assert sorted(item.index for item in shown.evidence) == list(range(10))
     for item in shown.evidence:
         assert item.gained + item.lost == pytest.approx(item.logit, abs=1e-3)
@@ -114,13 +114,13 @@ def test_bars_are_the_sums_of_their_maps(library):
 
 def test_of_many_classes_the_strongest_and_the_asked_ones_are_shown(library):
     (found,) = answer(library, [job(top=2, against=9, label=8)])
-    shown = [item.index for item in rendered(found).evidence]
+    shown = [item.index for item in render(found).evidence]
     assert {8, 9} | set(found.logits[1].topk(2).indices.tolist()) == set(shown)
 
 
 def test_a_black_box_has_logits_and_no_evidence(library):
     (found,) = answer(library, [job(model="digits_black_box", explainers=(OTHER,), against=1)])
-    shown = rendered(found)
+    shown = render(found)
     assert shown.kind == "black_box"
     assert (shown.evidence, shown.detail, shown.why) == ([], [], None)
     assert len(shown.turned.logits) == 10

@@ -14,7 +14,7 @@ from PIL import Image
 from web_makers import file
 
 from torchsite.randomness import make_rng
-from torchsite.web.pictures import from_base64, png, quantised, read_picture
+from torchsite.web.pictures import from_base64, png, quantise, read_picture
 from torchsite.web.problems import ProblemError
 
 
@@ -100,11 +100,11 @@ def test_a_data_uri_is_taken():
 @given(seed=st.integers(0, 1000), scale=st.floats(1e-6, 1e6), rows=st.integers(1, 9), cols=st.integers(1, 9))
 def test_bytes_keep_a_map_to_half_a_step(seed, scale, rows, cols):
     heatmap = (torch.rand(rows, cols, generator=make_rng(seed)) - 0.5) * scale
-    sent = quantised(heatmap)
+    sent = quantise(heatmap)
     steps = np.frombuffer(base64.b64decode(sent.data), np.int8).reshape(sent.rows, sent.cols)
     received = torch.from_numpy(steps.astype(np.float64)) * sent.limit / 127
     assert float((received - heatmap).abs().max()) <= sent.limit / 254 * (1 + 1e-5)
 
 
 def test_a_map_of_zeros_is_sent_as_zeros():
-    assert set(base64.b64decode(quantised(torch.zeros(3, 4)).data)) == {0}
+    assert set(base64.b64decode(quantise(torch.zeros(3, 4)).data)) == {0}
