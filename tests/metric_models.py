@@ -114,3 +114,10 @@ def tone_pictures(n: int, *, side: int = 10, n_tones: int = 4, seed: int = 0) ->
     noise = torch.rand(n, 1, side, side, generator=make_rng(seed, "tones")) - 0.5
     noise = noise - noise.mean((1, 2, 3), keepdim=True)
     return (1 + labels[:, None, None, None]) / (n_tones + 1) + 0.1 * noise, labels
+
+
+class First(nn.Module):
+    """Names everything by the first class."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.eye(3)[0].expand(len(images), 3)

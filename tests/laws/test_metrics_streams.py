@@ -7,8 +7,18 @@ import pytest
 import torch
 from torch import nn
 
-from metric_models import Tones, tone_pictures
-from torchsite.metrics import BAM, METRICS, METRICS_OF_PAIRS, GridPointing, Poses, plain, strokes
+from metric_models import First, Tones, tone_pictures
+from torchsite.metrics import (
+    BAM,
+    METRICS,
+    METRICS_OF_PAIRS,
+    GridPointing,
+    ObjectMotion,
+    Poses,
+    as_explainer,
+    plain,
+    strokes,
+)
 from torchsite.randomness import make_rng
 from torchsite.transforms import TransformFamily
 
@@ -53,6 +63,11 @@ def build(name, model):
     options |= {"poses": POSES, "n_resamples": 40}
     if name == "bam":
         return BAM(model, Templates(7), **options)
+    if name == "object_motion":
+        explainers = [
+            as_explainer(explain, First()) for explain in (lambda x, _: x[:, 0], lambda x, _: -x[:, 0])
+        ]
+        return ObjectMotion(*explainers, **options)
     if name == "grid_pointing":
         return GridPointing(lambda images, _: images[:, 0], Tones(), sides=(2,), confidence=0, **options)
     return METRICS[name](model, n_classes=CLASSES, **options)
@@ -62,6 +77,8 @@ def feed(metric, images, labels, part):
     x, y = images[part], labels[part]
     if isinstance(metric, BAM):
         metric.update(x, y, y, strokes(x) > 0.5, x.flip(-1), x.sqrt(), indices=part)
+    elif isinstance(metric, ObjectMotion):
+        metric.update(x, 0 * y, 0 * y, strokes(x) > 0.5, x.flip(-1), indices=part)
     elif isinstance(metric, GridPointing):
         tones, classes = tone_pictures(N, side=SIDE)
         metric.update(tones[part], classes[part], indices=part)

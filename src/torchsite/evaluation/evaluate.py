@@ -1,8 +1,10 @@
-"""The scores of one trained model on one data set: accuracy, consistency with its floor, completeness.
+"""The scores of one trained model on one data set: accuracy, consistency with its floor, completeness, truth.
 
 Command:  torchsite evaluate MODEL --data mnist
 Cost:     10,000 MNIST pictures with two transforms each: about a minute on two cores; all measures share the
-          passes of a batch, one for the pictures as they are and one for each pose.
+          passes of a batch, one for the pictures as they are and one for each pose. Measures that probe the
+          model (`patch_deletion`, `frame_control`) show it some fifty altered pictures for each, and so see
+          the first 200 pictures only.
 """
 
 import time
@@ -18,6 +20,8 @@ from torchsite.metrics import METRICS, Measure, Poses, plain, strokes
 from torchsite.model import SITE, BlackBox
 from torchsite.results import Result
 
+N_PROBED = 200
+
 
 def evaluate(
     model: SITE | BlackBox,
@@ -27,14 +31,15 @@ def evaluate(
     poses: Poses | None = None,
     batch_size: int = 250,
     limit: int | None = None,
+    n_probed: int = N_PROBED,
     name: str = "evaluation",
     watch: Callable[[str, int, int], None] | None = None,
 ) -> Result:
     """Measure a model; the explained class is the one predicted on the untransformed picture.
 
     The poses are drawn from the model's own family unless given. `judge` is a black box that is asked what
-    the prototypes show (models whose features are the pixels); `watch(label, done, total)` is told of every
-    batch.
+    the prototypes show (models whose features are the pixels); measures that probe see the first `n_probed`
+    pictures; `watch(label, done, total)` is told of every batch.
     """
     started = time.monotonic()
     poses = poses or Poses(model.config.family, n=2)
@@ -46,8 +51,12 @@ def evaluate(
             classes = shared(images).argmax(1)
         indices = number * batch_size + torch.arange(len(images))
         regions = strokes(images) if any(kind.needs_regions for kind in measures.values()) else None
+        some = slice(max(n_probed - number * batch_size, 0))
         for measure in measures.values():
-            measure.update(images, labels, classes, indices, regions)
+            if not measure.probes:
+                measure.update(images, labels, classes, indices, regions)
+            elif len(images[some]):
+                measure.update(images[some], labels[some], classes[some], indices[some])
         shared.forget()
         if watch is not None:
             watch("measuring", int(indices[-1]) + 1, len(data))
@@ -56,6 +65,7 @@ def evaluate(
         "model": to_mapping(model.config),
         "data": data.title,
         "n_images": len(data),
+        "n_probed": min(n_probed, len(data)),
         "n_transforms": poses.n,
         "family": to_mapping(poses.family),
     }
@@ -65,7 +75,7 @@ def evaluate(
 def _measures(
     model: SITE | BlackBox, shared: Remembering, poses: Poses, judge: BlackBox | None
 ) -> dict[str, Measure]:
-    """The measures that share passes and apply to this model; each says on its class what it needs."""
+    """The measures that share passes or probe, if they apply; each says on its class what it needs."""
     pixels = isinstance(model, SITE) and model.pixels_are_features
     regions = pixels and model.config.image_shape[0] == 1  # the strokes
     given: dict[str, Any] = {"judge": judge} if judge is not None and pixels else {}
@@ -78,7 +88,7 @@ def _measures(
             **{option: given[option] for option in kind.needs_options},
         )
         for name, kind in METRICS.items()
-        if kind.shares_passes
+        if (kind.shares_passes or kind.probes)
         and (kind.of_model or isinstance(model, SITE))
         and (regions or not kind.needs_regions)
         and given.keys() >= set(kind.needs_options)

@@ -19,6 +19,7 @@ from torchsite.metrics.ignorant import IGNORANT
 from torchsite.metrics.insertion_deletion import Deletion, Insertion, PerturbationResult
 from torchsite.metrics.mask_k import MaskK, MaskKResult
 from torchsite.metrics.measure import Batch, Bootstrapped, Measure
+from torchsite.metrics.object_motion import ObjectMotion, ObjectMotionResult
 from torchsite.metrics.one_map_share import OneMapShare, OneMapShareResult
 from torchsite.metrics.patch_deletion import PatchDeletion, PatchDeletionResult
 from torchsite.metrics.pointing_game import PointingGame, PointingGameResult, box_regions, strokes
@@ -47,7 +48,7 @@ METRICS: Mapping[str, type[Measure]] = {
 }
 
 # Measures that are fed with more than single pictures: a table of methods has no place for them.
-METRICS_OF_PAIRS: Mapping[str, type[Bootstrapped]] = {"bam": BAM}
+METRICS_OF_PAIRS: Mapping[str, type[Bootstrapped]] = {"bam": BAM, "object_motion": ObjectMotion}
 
 __all__ = [
     "BAM",
@@ -75,6 +76,8 @@ __all__ = [
     "MaskK",
     "MaskKResult",
     "Measure",
+    "ObjectMotion",
+    "ObjectMotionResult",
     "OneMapShare",
     "OneMapShareResult",
     "PatchDeletion",

@@ -55,6 +55,7 @@ class FrameControlResult(NamedTuple):
 class FrameControl(Measure):
     """Self-consistency under every filling of the corners, and on pictures without content."""
 
+    probes = True
     headline = ("black.calibrated", "filled.calibrated", "content_free.raw", "evidence.ratio")
 
     def __init__(

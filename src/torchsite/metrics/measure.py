@@ -126,10 +126,12 @@ class Measure(Bootstrapped):
     What a table has to know of a measure stands on its class: whether it is `of_model` alone; whether it
     needs the objects' regions, and which options it cannot do without; and whether it asks only for pictures
     as they are and in their poses, passes that measures can share (`shares_passes`: `evaluate` has it then).
+    One that shows the model altered pictures (`probes`) is in `evaluate` too, on a part of the pictures.
     """
 
     of_model: ClassVar[bool] = False
     shares_passes: ClassVar[bool] = False
+    probes: ClassVar[bool] = False
     needs_regions: ClassVar[bool] = False
     needs_options: ClassVar[tuple[str, ...]] = ()
 

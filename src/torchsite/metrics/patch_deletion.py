@@ -57,6 +57,7 @@ def relative_logits(logits: Logits, classes: Labels) -> Scores:
 class PatchDeletion(Measure):
     """The rank correlation between the evidence of patches and what hiding them does to the logit."""
 
+    probes = True
     headline = ("correlation", "floor")
 
     def __init__(

@@ -17,6 +17,7 @@ T_j(I(x_i)) is compared with the I(T_j x_j) that raw needs anyway. Poses whose m
 """
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -30,7 +31,7 @@ from torchsite.metrics.grouping import N_BINS, Curve, Grouping, calibrated, part
 from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
 from torchsite.metrics.poses import Poses
 from torchsite.randomness import Rng
-from torchsite.shapes import Heatmaps, Images, Labels
+from torchsite.shapes import Heatmaps, Images, Labels, Masks
 from torchsite.transforms import Transform, TransformFamily
 
 
@@ -81,13 +82,15 @@ def self_consistency(
 
 
 def consistency_scores(
-    untouched: Heatmaps, renewed: Heatmaps, transform: Transform, offset: int
+    untouched: Heatmaps, renewed: Heatmaps, transform: Transform, offset: int, seen: Masks | None = None
 ) -> Float[Tensor, "batch 5"]:
     """For each picture: raw, centred, whether they count; floor, whether it counts.
 
     `untouched` is I(x), `renewed` is I(T x); the floor carries the map of the picture `offset` places on.
+    Compared is what the transform shows, and of that, if `seen` is given, only what it holds.
     """
     both = carry(untouched, renewed, transform, others=untouched.roll(-offset, 0)[:, None])
+    both = both if seen is None else replace(both, masks=both.masks & seen)
     counts, floor = both.visible, both.mismatched[:, 0]
     has_partner = counts & (offset % max(len(renewed), 1) != 0)
     return torch.stack(

@@ -111,6 +111,7 @@ _ALL = (
     *_of_pairs("sheet", "all explanations of one picture in two poses (Figure 4)", "method_sheet"),
     *_of_pairs("consistency", "self-consistency of all methods (Table 1)"),
     *_of_pairs("mask_k", "accuracy and log-odds with pixels masked, all methods (Figure 5)"),
+    *_of_pairs("truth", "measures that a template cannot pass, all methods"),
     *_of_pairs("examples", "explanations of every class in two poses (appendix)"),
     *_of_pairs("failures", "the reasons for confident mistakes (appendix)"),
     _study("targets", "mean and nearest targets on MNIST"),

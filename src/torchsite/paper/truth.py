@@ -5,61 +5,65 @@ Claim:    ours flatter us. Consistency falls when the corners of posed pictures 
           a patch is said to be worth is only loosely what hiding it does. Beside the methods stand six
           map-makers that know nothing of the model: what fools a measure is no merit in it.
 Command:  torchsite reproduce cifar10_truth   (or mnist_truth)
-Cost:     `N_PICTURES` of the test set, in one pose; methods that ask the model often get fewer (`N_SLOW`).
-          CIFAR-10 with the pyramid: about 75 minutes of one core. `measure(…, models=("site",))` runs one
+Cost:     `truth_steps.N_PICTURES` of the test set, in one pose; slow methods get fewer (`N_SLOW`).
+          CIFAR-10 with the pyramid: about 75 minutes of one core. `truth_steps.measure(…, models=("site",))` runs one
           model, so two lanes can share the work; the command then gathers the steps. With --quick, a dozen
           digits.
 """
 
-import hashlib
-import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from torch import Tensor
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from torchsite.attribution import METHODS
 from torchsite.configs import to_mapping
-from torchsite.evaluation.compare import compare
 from torchsite.evaluation.comparison import Cell
-from torchsite.evaluation.remembering import Remembering
-from torchsite.metrics import IGNORANT
-from torchsite.model import SITE, BlackBox
-from torchsite.paper.methods import line_of, rows_for
-from torchsite.paper.models import Pair, pair_beside
+from torchsite.paper.cache import save_result
+from torchsite.paper.experiment import Arrays
+from torchsite.paper.methods import row_of
+from torchsite.paper.models import pair_beside
+from torchsite.paper.section import MethodRow, Pictures, head, on_model, own_first, row_name
+from torchsite.paper.truth_steps import IGNORANT_MARK, steps
+from torchsite.report.format import estimate, markdown_table, method_name
 from torchsite.results import Result
-from torchsite.shapes import Images, Labels
 
-log = logging.getLogger(__name__)
+# The columns of the table: what each is called, its measure, and where its score stands.
+COLUMNS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "consistency, corners black": ("frame_control", ("black", "calibrated")),
+    "corners filled": ("frame_control", ("filled", "calibrated")),
+    "grey pictures, raw": ("frame_control", ("content_free", "raw")),
+    "evidence, grey / real": ("frame_control", ("evidence", "ratio")),
+    "one-map share": ("one_map_share", ("share",)),
+    "patch deletion": ("patch_deletion", ("correlation",)),
+    "its floor": ("patch_deletion", ("floor",)),
+    "grid pointing, 2×2 (¼)": ("grid_pointing", ("share",)),
+    "deletion, gain, black": ("deletion", ("fills", "black", "gain")),
+    "deletion, gain, blur": ("deletion", ("fills", "blur", "gain")),
+    "insertion, gain, black": ("insertion", ("fills", "black", "gain")),
+    "insertion, gain, blur": ("insertion", ("fills", "blur", "gain")),
+}
+Scores = dict[tuple[str, str], dict[str, Any]]
+SHOWN = ("corners filled", "patch deletion", "grid pointing, 2×2 (¼)", "one-map share")
+OWN_SCORES = (
+    "consistency, corners black",
+    "corners filled",
+    "evidence, grey / real",
+    "one-map share",
+    "patch deletion",
+    "its floor",
+)
 
-MODELS = ("site", "black_box")
-FRACTIONS = (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "insertion": {"fractions": FRACTIONS},
-    "deletion": {"fractions": FRACTIONS},
-}
-N_PICTURES: Mapping[str, int] = {
-    "patch_deletion": 1000,
-    "one_map_share": 1000,
-    "frame_control": 1000,
-    "grid_pointing": 300,
-    "insertion": 200,
-    "deletion": 200,
-}
-N_SLOW: Mapping[str, int] = {
-    "patch_deletion": 200,
-    "one_map_share": 200,
-    "frame_control": 32,
-    "grid_pointing": 32,
-    "insertion": 200,
-    "deletion": 200,
-}
-N_QUICK = 12
 
-Explain = Callable[[Images, Labels], Tensor]
+class Row(MethodRow):
+    """One measure of a method on a model."""
+
+    metric: str
+    values: Mapping[str, Any] | None
 
 
 def run(
@@ -73,82 +77,111 @@ def run(
     """Measure every method on both models of the recipe; finished steps are taken from `folder`."""
     started = time.monotonic()
     pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-    table = [
-        line_of(kind, n, cell) | {"metric": cell.metric, "values": cell.values}
-        for kind, n, cell in steps(pair, folder, methods=methods, quick=quick)
-    ]
+    found = steps(pair, folder, methods=methods, quick=quick)
+    table = [_row(row_of(*line), line[2]) for line in found]
     config = pair.description() | {"recipe": recipe, "quick": quick, "n_transforms": 1}
     config["family"] = to_mapping(pair.site.config.family)
     result = Result(f"{recipe}_truth", {"table": table}, config, 0, time.monotonic() - started)
-    result.save(folder / f"{result.name}.json")
-    return result
+    return save_result(result, folder)
 
 
-def measure(recipe: str, folder: Path, *, models: Sequence[str] = MODELS, quick: bool = False) -> int:
-    """The steps of some of the models, for a lane of its own; how many there are."""
-    pair = pair_beside(recipe, folder, quick=quick)
-    return sum(1 for _ in steps(pair, folder, models=models, quick=quick))
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """The scores that matter most, by method, on both models; black corners beside filled ones."""
+    scores = _scores(result)
+    kinds = list(dict.fromkeys(row["model"] for row in result.values["table"]))
+    methods = list(dict.fromkeys(method for _, method in scores))
+    figure = Figure(figsize=(3 * len(SHOWN) + 1.5, 0.26 * len(methods) + 1.4), layout="constrained")
+    grid = figure.subplots(1, len(SHOWN), squeeze=False, sharey=True)[0]
+    for axes, column in zip(grid, SHOWN, strict=True):
+        for shift, kind in enumerate(kinds):
+            for place, method in enumerate(methods):
+                _point(axes, scores.get((kind, method), {}), column, place + 0.3 * shift - 0.15, f"C{shift}")
+        axes.set_title(column, fontsize=9)
+        axes.grid(axis="x", alpha=0.3)
+    grid[0].set_yticks(range(len(methods)), [_name(method) for method in methods], fontsize=8)
+    grid[0].set_ylim(len(methods) - 0.5, -0.5)
+    marks = [Line2D([], [], marker="o", ls="", color=f"C{k}", label=on_model(n)) for k, n in enumerate(kinds)]
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks))
+    return {result.name: figure}
 
 
-def steps(
-    pair: Pair,
-    folder: Path,
-    *,
-    models: Sequence[str] = MODELS,
-    methods: Sequence[str] | None = None,
-    quick: bool = False,
-) -> Iterator[tuple[str, int, Cell]]:
-    """Every measure of every method on every model: the model's kind, how many pictures, the cell."""
-    for kind, model in pair:
-        if kind not in models:
-            continue
-        answering = Remembering(model)  # hidden patches and random rankings are the same for all methods
-        for name, options, slow, explain in _explainers(model, methods):
-            limits = dict.fromkeys(N_PICTURES, N_QUICK) if quick else N_SLOW if slow else N_PICTURES
-            recalling = _Recalling(explain)
-            for metric, n in limits.items():
-                started = time.monotonic()
-                extra = {"sides": (2,)} if slow and metric == "grid_pointing" else {}
-                found = compare(
-                    answering,
-                    data=pair.test,
-                    methods={name: recalling},
-                    metrics=[metric],
-                    family=model.config.family,
-                    n_transforms=1,
-                    limit=n,
-                    method_options={name: options},
-                    metric_options={metric: {**OPTIONS.get(metric, {}), **extra}},
-                    out=folder / "steps" / f"{kind}-{name}-{metric}.json",
-                )
-                log.info("%s of %s on %s: %.0f s", metric, name, kind, time.monotonic() - started)
-                yield kind, min(n, len(pair.test)), replace(found.cells[0], method=name)
+def section(result: Result, pictures: Pictures) -> str:
+    """All scores of all methods, then of the map-makers that know nothing, and what they say of us."""
+    scores = _scores(result)
+    rows = [
+        [_name(method), on_model(kind), *(estimate(found.get(c), 3, interval=False) for c in COLUMNS)]
+        for (kind, method), found in scores.items()
+    ]
+    return (
+        head(result, "measures that a template cannot pass")
+        + PLAIN_WORDS
+        + _own_words(scores)
+        + markdown_table(["explainer", "", *COLUMNS], rows)
+        + _notes(result)
+        + pictures.chart(result.name, "Filled corners, patch deletion, grid pointing, one-map share")
+    )
 
 
-def _explainers(
-    model: SITE | BlackBox, methods: Sequence[str] | None
-) -> Iterator[tuple[str, dict[str, Any], bool, Explain]]:
-    """Each row's name, its options, whether it is slow, and what explains: methods, then the ignorant."""
-    fast_first = sorted(METHODS if methods is None else methods, key=lambda name: METHODS[name].passes)
-    for name, method, options in rows_for(model, fast_first):
-        kind = METHODS[method]
-        yield name, options, kind.is_slow(), kind(model, **options)
-    for name, maker in IGNORANT.items() if methods is None else ():
-        yield f"ignorant_{name}", {}, False, maker
+PLAIN_WORDS = (
+    "Posed pictures have black corners, which tell a network the pose; a map can follow them instead of "
+    "what is seen. So consistency is given with black corners, as in Table 1, and with corners filled (the "
+    "picture's mean colour, another picture, a reflection; their mean). The last rows of each model are "
+    "map-makers that know nothing of it: a score that they reach is no merit. The floor of patch deletion is "
+    "what the map of another picture gets.\n\n"
+)
 
 
-class _Recalling:
-    """An explainer that explains the same pictures once, for the measures that ask for the same maps."""
+def _own_words(scores: Scores) -> str:
+    """What the measures say of SITE's own maps, in a sentence."""
+    own = scores.get(("site", "self_explanation"), {})
+    if any(own.get(name, {}).get("value") is None for name in OWN_SCORES):
+        return ""
+    black, filled, grey, one, patch, floor = (own[name]["value"] for name in OWN_SCORES)
+    return (
+        f"SITE's own maps: calibrated consistency is {black:.3f} with black corners and {filled:.3f} with filled "
+        f"ones; grey pictures without content get {grey:.0%} of the evidence of real ones; one mean map "
+        f"explains {one:.0%} of the energy of all; the rank correlation with hiding patches is {patch:.3f}, "
+        f"where maps of other pictures get {floor:.3f}.\n\n"
+    )
 
-    def __init__(self, explain: Explain) -> None:
-        self.explain = explain
-        self.known: dict[bytes, Tensor] = {}
 
-    def __call__(self, images: Images, classes: Labels) -> Tensor:
-        """The maps, made or recalled."""
-        pixels = images.detach().cpu().contiguous()
-        text = repr((tuple(pixels.shape), classes.tolist())).encode()
-        key = hashlib.blake2b(text + pixels.numpy().tobytes(), digest_size=16).digest()
-        if key not in self.known:
-            self.known[key] = self.explain(images, classes).detach()
-        return self.known[key]
+def _notes(result: Result) -> str:
+    """How many pictures each measure saw, and what does not apply."""
+    table: list[Row] = result.values["table"]
+    seen: dict[str, list[int]] = {}
+    for row in table:
+        seen.setdefault(row["metric"], []).append(row["n_images"])
+    counts = [f"{metric} {max(n):,} (slow methods {min(n):,})" for metric, n in seen.items()]
+    reasons = [f"- {row['metric']} of {row_name(row)}: {row['reason']}" for row in table if "reason" in row]
+    return "\n".join(["\nPictures: " + ", ".join(counts) + ".", *reasons]) + "\n"
+
+
+def _scores(result: Result) -> Scores:
+    """The columns of each method on each model; SITE's own first, those that know nothing last."""
+    table: list[Row] = own_first(result.values["table"])
+    table.sort(key=lambda row: (row["model"] != "site", row["method"].startswith(IGNORANT_MARK)))
+    found: Scores = {}
+    for row in table:
+        line = found.setdefault((row["model"], row["method"]), {})
+        for name, (metric, path) in COLUMNS.items():
+            if metric == row["metric"] and row["values"] is not None:
+                line[name] = reduce(lambda values, step: values[step], path, row["values"])
+    return found
+
+
+def _point(axes: Axes, scores: Mapping[str, Any], column: str, height: float, colour: str) -> None:
+    score = scores.get(column)
+    if score is None or score["value"] is None:
+        return
+    value, low, high = (score[key] for key in ("value", "low", "high"))
+    reach = None if low is None or high is None else [[max(value - low, 0)], [max(high - value, 0)]]
+    axes.errorbar([value], [height], xerr=reach, fmt="o", ms=3.5, color=colour)
+
+
+def _name(method: str) -> str:
+    known = method.removeprefix(IGNORANT_MARK)
+    return method_name(method) if known == method else f"knows nothing: {known.replace('_', ' ')}"
+
+
+def _row(row: MethodRow, cell: Cell) -> Row:
+    return cast(Row, row | {"metric": cell.metric, "values": cell.values})

@@ -24,6 +24,14 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
         scores = values["self_consistency"]
         note = f"raw {scores['raw']['value']:.3f}, floor {scores['floor']['value']:.3f}"
         found.append(("self-consistency, calibrated", f"{scores['calibrated']['value']:.3f}", note))
+    if "frame_control" in values:
+        control = values["frame_control"]
+        note = f"of grey pictures: {control['evidence']['ratio']['value']:.0%} of the evidence"
+        found.append(("the same, corners filled", f"{control['filled']['calibrated']['value']:.3f}", note))
+    if "patch_deletion" in values:
+        scores = values["patch_deletion"]
+        note = f"rank correlation; maps of other pictures {scores['floor']['value']:.3f}"
+        found.append(("patch deletion", f"{scores['correlation']['value']:.3f}", note))
     found.append(
         ("calibration error", f"{errors['untransformed']:.3f}", f"in poses {errors['transformed']:.3f}")
     )

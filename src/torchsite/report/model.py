@@ -103,6 +103,8 @@ def _document(result: Result, figures: Mapping[str, Figure]) -> str:
         chapters=_chapters(result),
         classes=_class_table(result),
         scores=_score_table(result),
+        corners=_corner_table(result),
+        patches=_patch_table(result),
         comparison=None if found is None else Table(*to_rows(found)),
         reasons=[] if found is None else notes(found),
         result=result,
@@ -135,6 +137,28 @@ def _score_table(result: Result) -> Table | None:
         return None
     names = ("raw", "floor", "calibrated", "centred")
     return Table(names, [[estimate(result.values["self_consistency"][name], 3) for name in names]])
+
+
+def _corner_table(result: Result) -> Table | None:
+    """Consistency under each filling of the corners, and of pictures without content."""
+    if "frame_control" not in result.values:
+        return None
+    control, names = result.values["frame_control"], ("raw", "floor", "calibrated", "centred")
+    found = {f"corners: {name}": four for name, four in control["fills"].items()}
+    found |= {"grey pictures, corners: black": control["content_free"]}
+    rows = [[name, *(estimate(four[key], 3) for key in names)] for name, four in found.items()]
+    return Table(["", *names], rows)
+
+
+def _patch_table(result: Result) -> Table | None:
+    """Patch deletion under each filling."""
+    if "patch_deletion" not in result.values:
+        return None
+    rows = [
+        [f"patches hidden by: {name}", estimate(found["correlation"], 3), estimate(found["floor"], 3)]
+        for name, found in result.values["patch_deletion"]["fills"].items()
+    ]
+    return Table(["", "rank correlation", "floor"], rows)
 
 
 def _with_training(result: Result, training_log: Path | None) -> Result:
