@@ -37,11 +37,26 @@ def count_passes(model, monkeypatch, name):
 def test_a_batch_costs_one_pass_as_it_is_and_one_for_each_pose(models, digits, monkeypatch):
     site, judge = models
     passes = count_passes(site, monkeypatch, "run")
-    result = evaluate(site, digits, judge=judge, poses=Poses(n=2), batch_size=20)
+    result = evaluate(site, digits, judge=judge, poses=Poses(n=2), batch_size=20, n_probed=0)
     assert len(passes) == 2 * 3
     assert {"self_consistency", "pointing_game", "prototype_recognition", "completeness"} <= set(
         result.values
     )
+
+
+def test_probes_see_the_first_pictures_alone(models, digits, monkeypatch):
+    """Sixteen patches in two fillings; two poses in three more fillings and of grey pictures, and grey as is."""
+    site, _ = models
+    passes = count_passes(site, monkeypatch, "run")
+    some, all_of_them = (evaluate(site, digits, batch_size=20, n_probed=n) for n in (8, 8000))
+    assert len(passes) >= 2 * 3 + 2 * 16 + 2 * 4 + 1
+    assert some.config["n_probed"] == 8
+    assert all_of_them.config["n_probed"] == len(digits)
+    first = evaluate(site, digits[:8], batch_size=20)
+    for name in ("patch_deletion", "frame_control"):
+        assert str(some.values[name]) == str(first.values[name])
+        assert str(some.values[name]) != str(all_of_them.values[name])
+    assert some.values["accuracy"] != first.values["accuracy"]
 
 
 def test_the_black_box_is_asked_once_too(models, digits, monkeypatch):
