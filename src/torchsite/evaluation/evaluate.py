@@ -39,13 +39,14 @@ def evaluate(
 
     The poses are drawn from the model's own family unless given. `judge` is a black box that is asked what
     the prototypes show (models whose features are the pixels); measures that probe see the first `n_probed`
-    pictures; `watch(label, done, total)` is told of every batch.
+    pictures, and are left out if there are none; `watch(label, done, total)` is told of every batch.
     """
     started = time.monotonic()
     poses = poses or Poses(model.config.family, n=2)
     data = data if limit is None else data[:limit]
     shared = remembering(model.eval())
     measures = _measures(model, shared, poses, judge)
+    measures = {key: measure for key, measure in measures.items() if n_probed or not measure.probes}
     for number, (images, labels) in enumerate(batches(data, batch_size)):
         with torch.no_grad():
             classes = shared(images).argmax(1)

@@ -6,9 +6,9 @@ Claim:    ours flatter us. Consistency falls when the corners of posed pictures 
           map-makers that know nothing of the model: what fools a measure is no merit in it.
 Command:  torchsite reproduce cifar10_truth   (or mnist_truth)
 Cost:     `truth_steps.N_PICTURES` of the test set, in one pose; slow methods get fewer (`N_SLOW`).
-          CIFAR-10 with the pyramid: about 75 minutes of one core. `truth_steps.measure(…, models=("site",))` runs one
-          model, so two lanes can share the work; the command then gathers the steps. With --quick, a dozen
-          digits.
+          CIFAR-10 with the pyramid: about 75 minutes of one core. Two lanes can share the work, each with
+          `truth_steps.measure(recipe, folder, models=("site",))` or ("black_box",); the command then gathers
+          their steps. With --quick, a dozen digits.
 """
 
 import time
@@ -138,9 +138,9 @@ def _own_words(scores: Scores) -> str:
         return ""
     black, filled, grey, one, patch, floor = (own[name]["value"] for name in OWN_SCORES)
     return (
-        f"SITE's own maps: calibrated consistency is {black:.3f} with black corners and {filled:.3f} with filled "
-        f"ones; grey pictures without content get {grey:.0%} of the evidence of real ones; one mean map "
-        f"explains {one:.0%} of the energy of all; the rank correlation with hiding patches is {patch:.3f}, "
+        f"SITE's own maps: calibrated consistency is {black:.3f} with black corners and {filled:.3f} "
+        f"with filled ones; grey pictures without content get {grey:.0%} of the evidence of real ones; one "
+        f"mean map explains {one:.0%} of the energy of all; the rank correlation with hiding patches is {patch:.3f}, "
         f"where maps of other pictures get {floor:.3f}.\n\n"
     )
 

@@ -45,7 +45,7 @@ def test_a_batch_costs_one_pass_as_it_is_and_one_for_each_pose(models, digits, m
 
 
 def test_probes_see_the_first_pictures_alone(models, digits, monkeypatch):
-    """Sixteen patches in two fillings; two poses in three more fillings and of grey pictures, and grey as is."""
+    """Sixteen patches in two fillings; two poses in three more fillings and of grey pictures; grey as is."""
     site, _ = models
     passes = count_passes(site, monkeypatch, "run")
     some, all_of_them = (evaluate(site, digits, batch_size=20, n_probed=n) for n in (8, 8000))
