@@ -140,8 +140,8 @@ def _own_words(scores: Scores) -> str:
     return (
         f"SITE's own maps: calibrated consistency is {black:.3f} with black corners and {filled:.3f} "
         f"with filled ones; grey pictures without content get {grey:.0%} of the evidence of real ones; one "
-        f"mean map explains {one:.0%} of the energy of all; the rank correlation with hiding patches is {patch:.3f}, "
-        f"where maps of other pictures get {floor:.3f}.\n\n"
+        f"mean map explains {one:.0%} of the energy of all; the rank correlation with hiding patches is "
+        f"{patch:.3f}, where maps of other pictures get {floor:.3f}.\n\n"
     )
 
 

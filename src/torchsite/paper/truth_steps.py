@@ -54,10 +54,17 @@ N_QUICK = 12
 Explain = Callable[[Images, Labels], Tensor]
 
 
-def measure(recipe: str, folder: Path, *, models: Sequence[str] = MODELS, quick: bool = False) -> int:
-    """The steps of some of the models, for a lane of its own; how many there are."""
+def measure(
+    recipe: str,
+    folder: Path,
+    *,
+    models: Sequence[str] = MODELS,
+    methods: Sequence[str] | None = None,
+    quick: bool = False,
+) -> int:
+    """The steps of some of the models and methods, for a lane of its own; how many there are."""
     pair = pair_beside(recipe, folder, quick=quick)
-    return sum(1 for _ in steps(pair, folder, models=models, quick=quick))
+    return sum(1 for _ in steps(pair, folder, models=models, methods=methods, quick=quick))
 
 
 def steps(
@@ -99,12 +106,14 @@ def _explainers(
     model: SITE | BlackBox, methods: Sequence[str] | None
 ) -> Iterator[tuple[str, dict[str, Any], bool, Explain]]:
     """Each row's name, its options, whether it is slow, and what explains: methods, then the ignorant."""
-    fast_first = sorted(METHODS if methods is None else methods, key=lambda name: METHODS[name].passes)
+    asked = {*METHODS, *(IGNORANT_MARK + name for name in IGNORANT)} if methods is None else set(methods)
+    fast_first = sorted((name for name in METHODS if name in asked), key=lambda name: METHODS[name].passes)
     for name, method, options in rows_for(model, fast_first):
         kind = METHODS[method]
         yield name, options, kind.is_slow(), kind(model, **options)
-    for name, maker in IGNORANT.items() if methods is None else ():
-        yield f"{IGNORANT_MARK}{name}", {}, False, maker
+    for name, maker in IGNORANT.items():
+        if IGNORANT_MARK + name in asked:
+            yield IGNORANT_MARK + name, {}, False, maker
 
 
 class _Recalling:

@@ -2,24 +2,31 @@
 
 from made_up import section
 
-from torchsite.metrics import IGNORANT
 from torchsite.paper import truth, truth_steps
 from torchsite.results import Result
 
+METHODS = ["self_explanation", "gradient", "ignorant_frame_template"]
 
-def test_a_slice_measures_all_and_goes_on_from_its_steps(folder):
-    place = folder / "mnist_truth-quick"
-    lane = truth_steps.measure("mnist", place, models=("black_box",), quick=True)
-    steps = {path.name: path.stat().st_mtime_ns for path in (place / "steps").iterdir()}
-    assert lane == len(steps)
-    result = truth.run("mnist", place, methods=["self_explanation", "gradient"], quick=True)
-    assert all((place / "steps" / name).stat().st_mtime_ns == time for name, time in steps.items())
+
+def test_a_slice_measures_all_and_goes_on_from_its_steps(tmp_path):
+    place = tmp_path / "mnist_truth-quick"
+    lane = truth_steps.measure("mnist", place, models=("black_box",), methods=METHODS, quick=True)
+    steps = {path: path.stat().st_mtime_ns for path in (place / "steps").iterdir()}
+    assert lane == len(steps) == 2 * len(truth_steps.N_PICTURES)
+    result = truth.run("mnist", place, methods=METHODS, quick=True)
+    defined = {path: time for path, time in steps.items() if Result.load(path).values["cells"][0]["values"]}
+    assert len(defined) >= 10
+    assert all(path.stat().st_mtime_ns == time for path, time in defined.items())
     rows = {(row["model"], row["method"], row["metric"]) for row in result.values["table"]}
     assert {("site", "self_explanation", name) for name in truth_steps.N_PICTURES} <= rows
     assert Result.load(place / "mnist_truth.json").values == result.values
     text = section(result)
     assert "SITE's own maps: calibrated consistency is " in text
     assert "| SITE itself | on SITE |" in text
+    assert "| knows nothing: frame template | on the black box |" in text
     assert list(truth.figures(result, {})) == ["mnist_truth"]
-    ignorant = [name for name in steps if "ignorant" in name]
-    assert len(ignorant) == len(IGNORANT) * len(truth_steps.N_PICTURES)
+
+
+def test_slow_methods_see_fewer_pictures_of_every_measure():
+    assert set(truth_steps.N_SLOW) == set(truth_steps.N_PICTURES)
+    assert all(truth_steps.N_SLOW[name] <= n for name, n in truth_steps.N_PICTURES.items())
