@@ -8,6 +8,9 @@ BIN := .venv/bin
 CORE := .venv/.ready-core
 READY := .venv/.ready-all
 EXTRAS := .[dev,baselines,web,pretrained,export,fuzz]
+# Apart from the rest, where tests find them (tests/backbone_libraries.py): where torchvision is not of torch's
+# own build it cannot be imported, and libraries that try to would break.
+APART := timm torchvision
 
 # One thread for each test process: several of them would fight for the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
@@ -78,4 +81,5 @@ $(CORE): pyproject.toml constraints.txt
 
 $(READY): $(CORE)
 	$(call install,$(EXTRAS))
+	$(PIP) --no-deps --upgrade --target .venv/backbones $(APART)
 	@touch $@

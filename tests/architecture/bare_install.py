@@ -47,9 +47,17 @@ def run(words):
             code = traceback.format_exc()
     return {"code": code, "out": said.getvalue(), "err": complained.getvalue()}
 
+def build(extractor):
+    try:
+        torchsite.SITE(extractor)
+        return ""
+    except MissingExtraError as error:
+        return str(error)
+
+extractors = {name: build(name) for name in ("timm/resnet18", "torchvision/resnet18")}
 commands = [run(words) for words in json.loads(sys.argv[1])]
 print()
-print(json.dumps({"modules": modules, "commands": commands}))
+print(json.dumps({"modules": modules, "extractors": extractors, "commands": commands}))
 """
 
 

@@ -14,6 +14,7 @@ LAYERS = [
         "configs",
         "distributed",
         "files",
+        "layers",
         "processes",
         "results",
         "version",

@@ -43,6 +43,8 @@ HIDDEN |= {
     "kornia",
     "playwright",
     "pytest",
+    "timm",
+    "torchvision",
 }
 
 
@@ -87,3 +89,10 @@ def test_or_says_in_one_line_which_extra_it_needs(bare, number):
     assert did["out"] == ""
     assert len(did["err"].splitlines()) == 1
     assert list(NEEDS.values())[number] in did["err"]
+
+
+@pytest.mark.parametrize("name", ["timm/resnet18", "torchvision/resnet18"])
+def test_a_backbone_of_a_library_says_in_one_line_which_extra_it_needs(bare, name):
+    said = bare["extractors"][name]
+    assert said.endswith("which is not installed: pip install 'torchsite[timm]'")
+    assert "\n" not in said

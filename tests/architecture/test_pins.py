@@ -36,7 +36,13 @@ def test_each_package_is_pinned_once():
 
 def test_extras_are_the_ones_that_make_installs():
     (installed,) = re.findall(r"^EXTRAS := \.\[([\w,]+)\]$", MAKEFILE, flags=re.MULTILINE)
-    assert set(installed.split(",")) == set(EXTRAS)
+    assert set(installed.split(",")) == set(EXTRAS) - {"timm"}
+
+
+def test_the_libraries_of_backbones_are_installed_apart():
+    (apart,) = re.findall(r"^APART := (.+)$", MAKEFILE, flags=re.MULTILINE)
+    assert set(apart.split()) == {Requirement(text).name for text in EXTRAS["timm"]}
+    assert "--no-deps --upgrade --target .venv/backbones $(APART)" in MAKEFILE
 
 
 def commands(target):

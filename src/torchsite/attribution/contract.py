@@ -24,8 +24,8 @@ from torchsite.attribution.checks import (
     check_logits,
 )
 from torchsite.attribution.frozen import faster_layout, lent
-from torchsite.attribution.layers import Layer, last_spatial_layer, name_of
 from torchsite.errors import ConfigError
+from torchsite.layers import Layer, last_spatial_layer, name_of
 from torchsite.randomness import Rng, make_rng
 from torchsite.shapes import Heatmaps, Images, Labels, Logits
 

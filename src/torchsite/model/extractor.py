@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from torchsite.errors import ConfigError
 from torchsite.modes import evaluating
@@ -26,6 +27,7 @@ from torchsite.shapes import Features, Images
 ImageShape = tuple[int, int, int]
 LARGER = 64
 LARGEST = 1024
+NORMS = _BatchNorm | nn.LayerNorm | nn.GroupNorm
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +86,7 @@ def feature_shape(extractor: nn.Module, image_shape: ImageShape) -> tuple[int, i
     with torch.no_grad(), evaluating(extractor):
         try:
             features = extractor(torch.zeros(1, *image_shape).to(like))
-        except (RuntimeError, ValueError, IndexError) as error:
+        except (RuntimeError, ValueError, IndexError, AssertionError) as error:
             raise ConfigError(
                 f"the feature extractor cannot take pictures of {tuple(image_shape)}: {error}"
             ) from error
@@ -115,7 +117,7 @@ def found_receptive_field(extractor: nn.Module, channels: int, largest: int = LA
     """The extent of the gradient of one feature, in a picture large enough to hold it.
 
     A copy is asked, whose layers keep their geometry but let every path through: weights are positive, norms
-    of batches are gone, the largest of a window is its mean.
+    are gone, the largest of a window is its mean.
     """
     open_copy = _opened(copy.deepcopy(extractor)).eval().double()
     side = LARGER
@@ -144,5 +146,5 @@ def _opened(module: nn.Module) -> nn.Module:
     if isinstance(module, nn.MaxPool2d):
         kernel, stride, padding = module.kernel_size, module.stride, module.padding
         return nn.AvgPool2d(kernel, stride, padding, module.ceil_mode)
-    gone = isinstance(module, nn.BatchNorm2d | nn.ReLU | nn.ReLU6)
+    gone = isinstance(module, NORMS | nn.ReLU | nn.Hardtanh)
     return nn.Identity() if gone else module

@@ -11,6 +11,7 @@ say of itself stands in `extractor.py`. To add one by name, add its builder to `
 | resnet18 | the paper's large one, all four stages | 11.3 M | 16×16 |
 | pyramid | two CPU cores: recognises at 4×4, answers at 16×16 | 1.6 M | 16×16 |
 | efficientnet_lite0 | few pictures of 64 pixels or more: starts from ImageNet | 3.0 M | 4×4 |
+| timm/NAME, torchvision/NAME | any network of the two libraries (`libraries.py`) | | 4×4 |
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import torch.nn.functional as F
 from torch import nn
 
 from torchsite.errors import ConfigError
@@ -26,6 +26,9 @@ from torchsite.model.blocks import PointwiseConv2d, build_by_name, conv_block, h
 from torchsite.model.c4_conv import Layers
 from torchsite.model.efficientnet import MEAN, STD, Lite0, answers_from, imagenet_weights
 from torchsite.model.extractor import FeatureExtractor, ImageShape, ParameterGroup
+from torchsite.model.lateral_sum import LateralSum
+from torchsite.model.timm_backbone import TimmExtractor
+from torchsite.model.torchvision_backbone import TorchvisionExtractor
 from torchsite.shapes import Features, Images, Size
 
 
@@ -69,25 +72,6 @@ class SmallCNN(FeatureExtractor):
     def forward(self, images: Images) -> Features:
         """Raw features at a quarter of the resolution."""
         return self.head(self.layers(images))
-
-
-class LateralSum(nn.Module):
-    """From several resolutions to the highest: 1×1 convolutions to a common width, summed bottom up."""
-
-    def __init__(self, widths: Sequence[int], common: int, depth: int, layers: Layers | None = None) -> None:
-        super().__init__()
-        layers = layers or Layers()
-        self.laterals = nn.ModuleList(layers.conv(width, common, 1) for width in widths)
-        self.smooth = layers.block(common, common)
-        self.head = layers.conv(common, depth, 1, project=True)
-
-    def forward(self, maps: Sequence[Features]) -> Features:
-        """`maps` run from high to low resolution; each sum is upsampled to its next neighbour."""
-        total = self.laterals[-1](maps[-1])
-        for lateral, finer in zip(reversed(self.laterals[:-1]), reversed(maps[:-1]), strict=True):
-            size = finer.shape[-2:]
-            total = lateral(finer) + F.interpolate(total, size=size, mode="bilinear", align_corners=False)
-        return self.head(self.smooth(total))
 
 
 class Pyramid(FeatureExtractor):
@@ -237,13 +221,17 @@ EXTRACTORS: dict[str, Callable[..., FeatureExtractor]] = {
     "pyramid": Pyramid,
     "efficientnet_lite0": EfficientNetLite0,
 }
+FAMILIES: dict[str, Callable[..., FeatureExtractor]] = {
+    "timm/": TimmExtractor,
+    "torchvision/": TorchvisionExtractor,
+}
 
 
 def build_extractor(name: str, image_shape: ImageShape, options: Mapping[str, Any]) -> FeatureExtractor:
     """An extractor by name, for pictures of one shape; unknown names and options are errors."""
     channels, height, width = image_shape
     family, slash, member = name.partition("/")
-    known: Mapping[str, Callable[..., FeatureExtractor]] = EXTRACTORS
-    if slash and family + slash in EXTRACTORS:
-        known = {name: partial(EXTRACTORS[family + slash], member)}
+    known: Mapping[str, Callable[..., FeatureExtractor]] = EXTRACTORS | FAMILIES
+    if slash and family + slash in known:
+        known = {name: partial(known[family + slash], member)}
     return build_by_name("feature extractor", name, known, (channels, (height, width)), options)

@@ -1,0 +1,82 @@
+"""Extractors that have learnt elsewhere: a body, tuned at a share of the rate, and a new answer after it.
+
+The batch norms of a body that has learnt keep their statistics in training: batches of a few pictures would
+spoil them. A body of random weights is an ordinary part of the model: full rate, statistics of its own.
+"""
+
+from typing import Self
+
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from torchsite.errors import ConfigError
+from torchsite.model.blocks import PointwiseConv2d
+from torchsite.model.extractor import FeatureExtractor, ParameterGroup
+from torchsite.shapes import Features, Images
+
+
+class FineTuned(FeatureExtractor):
+    """`answer(body(images))`; with a `fine_tuning` of 0 the body stays as it is."""
+
+    def __init__(self, body: nn.Module, answer: nn.Module, fine_tuning: float, has_learnt: bool) -> None:
+        super().__init__()
+        if not 0 <= fine_tuning <= 1:
+            raise ConfigError(
+                f"fine_tuning: expected a share of the learning rate, 0 to 1, got {fine_tuning}"
+            )
+        self.has_learnt = has_learnt
+        self.fine_tuning = fine_tuning if has_learnt else 1.0
+        self.body = prepared(body).requires_grad_(self.fine_tuning > 0)
+        self.answer = answer
+
+    def forward(self, images: Images) -> Features:
+        """Raw features, as the answer gives them."""
+        return self.answer(self.body(images))
+
+    def train(self, mode: bool = True) -> Self:
+        """Training mode for all but the statistics of a body that has learnt."""
+        super().train(mode)
+        if self.has_learnt:
+            for part in self.body.modules():
+                if isinstance(part, _BatchNorm):
+                    part.training = False
+        return self
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """The body is tuned at its share of the rate."""
+        groups = [
+            ParameterGroup(tuple(self.body.parameters()), self.fine_tuning),
+            ParameterGroup(tuple(self.answer.parameters())),
+        ]
+        return [group for group in groups if group.parameters]
+
+
+def prepared(network: nn.Module) -> nn.Module:
+    """The same function and weights, as models here have them: nothing works in place, strides are safe.
+
+    Hooks see every activation then; why 1×1 convolutions with a stride are not safe, `PointwiseConv2d` says.
+    """
+    for module in network.modules():
+        if getattr(module, "inplace", None) is True:
+            module.inplace = False  # type: ignore[assignment]  # a flag of activations
+        for name, child in module.named_children():
+            if _strides_over_points(child):
+                setattr(module, name, _safe(child))
+    return network
+
+
+def _strides_over_points(module: nn.Module) -> bool:
+    return (
+        type(module) is nn.Conv2d
+        and module.kernel_size == (1, 1)
+        and module.stride != (1, 1)
+        and module.padding == (0, 0)
+        and module.groups == 1
+    )
+
+
+def _safe(conv: nn.Module) -> PointwiseConv2d:
+    assert isinstance(conv, nn.Conv2d)
+    safe = PointwiseConv2d(conv.in_channels, conv.out_channels, conv.stride, conv.bias is not None)  # type: ignore[arg-type]
+    safe.weight, safe.bias = conv.weight, conv.bias
+    return safe.train(conv.training)

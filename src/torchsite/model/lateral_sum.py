@@ -1,0 +1,28 @@
+"""Several resolutions become one answer at the highest."""
+
+from collections.abc import Sequence
+
+import torch.nn.functional as F
+from torch import nn
+
+from torchsite.model.c4_conv import Layers
+from torchsite.shapes import Features
+
+
+class LateralSum(nn.Module):
+    """From several resolutions to the highest: 1×1 convolutions to a common width, summed bottom up."""
+
+    def __init__(self, widths: Sequence[int], common: int, depth: int, layers: Layers | None = None) -> None:
+        super().__init__()
+        layers = layers or Layers()
+        self.laterals = nn.ModuleList(layers.conv(width, common, 1) for width in widths)
+        self.smooth = layers.block(common, common)
+        self.head = layers.conv(common, depth, 1, project=True)
+
+    def forward(self, maps: Sequence[Features]) -> Features:
+        """`maps` run from high to low resolution; each sum is upsampled to its next neighbour."""
+        total = self.laterals[-1](maps[-1])
+        for lateral, finer in zip(reversed(self.laterals[:-1]), reversed(maps[:-1]), strict=True):
+            size = finer.shape[-2:]
+            total = lateral(finer) + F.interpolate(total, size=size, mode="bilinear", align_corners=False)
+        return self.head(self.smooth(total))

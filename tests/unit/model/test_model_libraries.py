@@ -1,0 +1,334 @@
+"""Backbones by name, over a dozen families of timm and some of torchvision: the contract holds for all."""
+
+import copy
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from backbone_libraries import backbone_library
+from torchsite.errors import ConfigError, MissingExtraError, WeightsError
+from torchsite.model import SITE, libraries, timm_backbone
+from torchsite.model.extractor import ParameterGroup
+from torchsite.model.extractors import build_extractor
+from torchsite.model.libraries import chosen_levels
+from torchsite.model.torchvision_backbone import levels_of
+from torchsite.training import TrainingConfig
+from torchsite.training.optimisers import make_optimisers
+
+# The smallest of each family, with what timm says of its strides.
+CONVOLUTIONAL = {
+    "test_resnet": [2, 4, 8, 16, 32],
+    "test_convnext": [4, 8, 16, 32],
+    "test_efficientnet": [2, 4, 8, 16, 32],
+    "test_byobnet": [2, 4, 8, 16, 32],
+    "test_nfnet": [2, 4, 8, 16, 32],
+    "test_mambaout": [4, 8, 16, 32],
+    "mobilenetv3_small_050": [2, 4, 8, 16, 32],
+    "lcnet_035": [2, 4, 8, 16, 32],
+    "ghostnet_050": [2, 4, 8, 16, 32],
+    "regnetx_002": [2, 4, 8, 16, 32],
+    "dla46_c": [1, 2, 4, 8, 16, 32],
+    "efficientvit_b0": [4, 8, 16, 32],
+    "edgenext_xx_small": [4, 8, 16, 32],
+}
+TRANSFORMER = "test_vit"
+TIMM = [f"timm/{name}" for name in (*CONVOLUTIONAL, TRANSFORMER)]
+TORCHVISION = [f"torchvision/{name}" for name in ("resnet18", "mobilenet_v3_small", "shufflenet_v2_x0_5")]
+SHAPE = (3, 64, 64)
+SMALL = {"widths": (4, 4), "trunk": (4, 4)}
+RANDOM = {"weights": None, "depth": 4, "common": 8}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _both_libraries():
+    backbone_library("timm")
+    backbone_library("torchvision")
+
+
+def site(name, **options):
+    return SITE(name, "spatial", 3, image_shape=SHAPE, generator_options=SMALL, extractor_options=options)
+
+
+@pytest.fixture(params=TIMM + TORCHVISION)
+def model(request):
+    model = site(request.param, **RANDOM)
+    with torch.no_grad():  # many networks start with branches that are switched off
+        rng = torch.Generator().manual_seed(0)
+        for parameter in model.parameters():
+            parameter += 0.02 * torch.randn(parameter.shape, generator=rng)
+    return model
+
+
+def test_every_family_is_spatial_complete_trainable_and_comes_back(model, tmp_path):
+    rng = torch.Generator().manual_seed(0)
+    images = torch.rand(2, *SHAPE, generator=rng)
+    depth, rows, cols = model.feature_shape
+    fixed = model.config.feature_extractor.endswith(TRANSFORMER)
+    assert (depth, rows, cols) == ((4, 4, 4) if fixed else (4, 8, 8))
+    assert model.any_size == (not fixed)
+
+    logits = model.train()(images)
+    (logits * torch.randn(logits.shape, generator=rng)).sum().backward()
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    assert [name for name, gradient in gradients.items() if gradient is None] == []
+    still = [name for name, gradient in gradients.items() if not gradient.abs().sum() > 0]
+    # A convolution's bias before a batch norm, and a key's bias before a softmax, change nothing.
+    assert [name for name in still if not name.endswith(".bias")] == []
+
+    explanation = model.explain(images)
+    assert torch.allclose(explanation.evidence.sum((-2, -1)), model.eval()(images), atol=1e-5)
+    again = SITE.from_pretrained(model.save_pretrained(tmp_path))
+    assert torch.equal(again(images), model(images))
+    assert torch.equal(copy.deepcopy(model)(images), model(images))
+    if not fixed:
+        assert model(torch.rand(1, 3, 64, 96, generator=rng)).shape == (1, 3)
+
+
+@pytest.mark.parametrize(("name", "strides"), CONVOLUTIONAL.items())
+def test_each_level_has_its_stride(name, strides):
+    level = len(strides) - 2
+    extractor = build_extractor(f"timm/{name}", SHAPE, {"level": level, "weights": None, "depth": None})
+    assert extractor.backbone.strides() == strides
+    assert extractor.stride(SHAPE) == strides[level]
+    features = extractor.eval()(torch.rand(1, *SHAPE))
+    assert features.shape[-2:] == (64 // strides[level], 64 // strides[level])
+
+
+def test_levels_of_torchvision_are_the_stages():
+    backbone = build_extractor("torchvision/resnet18", SHAPE, RANDOM).backbone
+    assert backbone.strides() == [2, 4, 8, 16, 32]
+    assert list(levels_of("resnet18")) == ["relu", "layer1", "layer2", "layer3", "layer4"]
+
+
+def test_a_level_of_torchvision_is_what_the_network_has_there():
+    torchvision = backbone_library("torchvision")
+    torch.random.manual_seed(0)
+    network = torchvision.models.resnet18().eval()
+    extractor = build_extractor("torchvision/resnet18", SHAPE, {"weights": None, "depth": None, "level": 2})
+    own = {k.removeprefix("network.").replace(".layer.", ".", 1): v for k, v in network.state_dict().items()}
+    mine = {
+        k: own[k.removeprefix("network.").replace("layer2.layer.", "layer2.")]
+        for k in extractor.body.state_dict()
+    }
+    extractor.body.load_state_dict(mine)
+    images = torch.rand(2, *SHAPE)
+    expected = network.layer2(
+        network.layer1(network.maxpool(network.relu(network.bn1(network.conv1(images)))))
+    )
+    assert torch.allclose(extractor.eval()(images), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("strides", "level", "chosen"),
+    [
+        ([2, 4, 8, 16, 32], None, (2, 3, 4)),
+        ([16] * 6, None, (5,)),
+        ([1, 2, 4], None, (2,)),
+        ([2, 4, 8], -1, (2,)),
+        ([2, 4, 8], (-1, 0, 2), (0, 2)),
+    ],
+)
+def test_levels_are_chosen(strides, level, chosen):
+    assert chosen_levels(strides, level) == chosen
+
+
+@pytest.mark.parametrize("level", [3, -4, (), (0, 9)])
+def test_a_level_that_is_not_there_is_an_error(level):
+    with pytest.raises(ConfigError, match="expected numbers from 0 to 2"):
+        chosen_levels([2, 4, 8], level)
+
+
+def test_several_levels_have_no_plain_form():
+    with pytest.raises(ConfigError, match="name one"):
+        build_extractor("timm/test_resnet", SHAPE, {"weights": None, "depth": None})
+
+
+# Weights
+
+
+def saved(network, path):
+    tensors = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    save_file(tensors, path) if path.suffix == ".safetensors" else torch.save(tensors, path)
+    return str(path)
+
+
+@pytest.mark.parametrize("ending", ["safetensors", "pth"])
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [("timm", "test_resnet"), ("timm", "test_vit"), ("torchvision", "shufflenet_v2_x0_5")],
+)
+def test_weights_of_a_file_are_the_ones_the_model_starts_from(library, name, ending, tmp_path):
+    module = backbone_library(library)
+    create = module.create_model if library == "timm" else module.models.get_model
+    network = create(name, **({"img_size": 64} if name == "test_vit" else {}))
+    path = saved(network, tmp_path / f"weights.{ending}")
+    model = site(f"{library}/{name}", weights=path, depth=4, common=8)
+    own = list(network.state_dict().values())
+    for tensor in model.feature_extractor.body.state_dict().values():
+        assert any(tensor.shape == other.shape and torch.equal(tensor, other) for other in own)
+    model.save_pretrained(tmp_path / "model")
+    (tmp_path / f"weights.{ending}").unlink()
+    images = torch.rand(1, *SHAPE)
+    assert torch.equal(SITE.from_pretrained(tmp_path / "model")(images), model.eval()(images))
+
+
+@pytest.mark.parametrize("name", ["timm/test_resnet", "torchvision/resnet18"])
+def test_a_file_of_another_network_is_an_error(name, tmp_path):
+    path = saved(torch.nn.Conv2d(3, 4, 3), tmp_path / "other.safetensors")
+    with pytest.raises(WeightsError, match=r"other.safetensors does not fit"):
+        site(name, weights=path)
+
+
+def test_a_file_that_lacks_some_weights_is_an_error(tmp_path):
+    network = backbone_library("timm").create_model("test_resnet")
+    del network.layer3
+    with pytest.raises(WeightsError, match=r"lacks .*layer3"):
+        site("timm/test_resnet", weights=saved(network, tmp_path / "part.safetensors"))
+
+
+@pytest.mark.parametrize(
+    ("content", "file", "said"),
+    [
+        (None, "none.safetensors", "no file"),
+        (b"", "x.txt", "expected a file of weights"),
+        (b"garbage", "x.safetensors", "cannot be read"),
+        (b"garbage", "x.pth", "cannot be read"),
+    ],
+)
+def test_what_is_no_file_of_weights_is_an_error(content, file, said, tmp_path):
+    if content is not None:
+        (tmp_path / file).write_bytes(content)
+    with pytest.raises(WeightsError, match=said):
+        site("timm/test_resnet", weights=str(tmp_path / file))
+
+
+class Evil:
+    """Unpickled, it would run code."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("code ran",))
+
+
+def test_a_pickle_that_would_run_code_is_refused(tmp_path):
+    torch.save({"weight": Evil()}, tmp_path / "evil.pth")
+    with pytest.raises(WeightsError, match="tensors alone"):
+        site("timm/test_resnet", weights=str(tmp_path / "evil.pth"))
+
+
+@pytest.mark.parametrize("name", ["timm/test_resnet.r160_in1k", "torchvision/resnet18"])
+def test_weights_that_cannot_be_had_are_an_error_that_says_what_to_do(name, monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(
+        "urllib.request.urlopen", lambda *_, **__: (_ for _ in ()).throw(OSError("no network"))
+    )
+    with pytest.raises(WeightsError, match=r'neither in the cache nor to be had.*"weights"'):
+        site(name)
+
+
+# What they say of themselves
+
+
+def test_statistics_are_the_librarys():
+    assert site("timm/lcnet_035", **RANDOM).config.mean == (0.485, 0.456, 0.406)
+    assert site("timm/test_vit", **RANDOM).config.std == (0.5, 0.5, 0.5)
+    assert site("torchvision/resnet18", **RANDOM).config.std == (0.229, 0.224, 0.225)
+    grey = build_extractor("timm/test_resnet", (1, 64, 64), RANDOM)
+    assert grey.mean == (0.5,)
+    assert grey.eval()(torch.rand(1, 1, 64, 64)).shape == (1, 4, 8, 8)
+
+
+def test_weights_that_have_learnt_are_tuned_at_a_share_of_the_rate_and_keep_their_statistics():
+    extractor = build_extractor("timm/test_resnet", SHAPE, {"fine_tuning": 0.25})
+    assert extractor.pretrained
+    groups = [
+        g for o in make_optimisers(extractor, TrainingConfig(learning_rate=0.01)) for g in o.param_groups
+    ]
+    rates = {id(p): group["lr"] for group in groups for p in group["params"]}
+    assert {rates[id(p)] for p in extractor.body.parameters()} == {0.0025}
+    assert {rates[id(p)] for p in extractor.answer.parameters()} == {0.01}
+    before = {name: value.clone() for name, value in extractor.named_buffers()}
+    extractor.train()(torch.rand(4, *SHAPE))
+    changed = [name for name, value in extractor.named_buffers() if not torch.equal(value, before[name])]
+    assert changed
+    assert all(name.startswith("answer.") for name in changed)
+
+
+def test_random_weights_learn_at_the_full_rate_and_gather_statistics():
+    extractor = build_extractor("timm/test_resnet", SHAPE, {"weights": None})
+    assert not extractor.pretrained
+    assert [group.learning_rate_factor for group in extractor.parameter_groups()] == [1, 1]
+    before = {name: value.clone() for name, value in extractor.body.named_buffers()}
+    extractor.train()(torch.rand(4, *SHAPE))
+    assert any(not torch.equal(value, before[name]) for name, value in extractor.body.named_buffers())
+
+
+def test_frozen_weights_ask_for_no_gradient():
+    extractor = build_extractor("torchvision/resnet18", SHAPE, {"fine_tuning": 0.0})
+    assert not any(p.requires_grad for p in extractor.body.parameters())
+    assert isinstance(extractor.parameter_groups()[0], ParameterGroup)
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "side"),
+    [
+        ("torchvision/resnet18", 1, 43),  # stem 7, pool 11, four 3×3 convolutions at stride 4: 11 + 4 · 8
+        ("timm/test_vit", -1, 64),  # attention sees the whole picture
+    ],
+)
+def test_receptive_fields(name, level, side):
+    extractor = build_extractor(name, SHAPE, {"weights": None, "depth": None, "level": level})
+    assert extractor.receptive_field(3) == side
+
+
+@pytest.mark.parametrize("name", ["timm/test_convnext", "torchvision/mobilenet_v3_small"])
+def test_receptive_fields_are_found_in_networks_with_other_norms_and_gates(name):
+    extractor = build_extractor(name, SHAPE, {"weights": None, "depth": None, "level": 1})
+    assert 7 < extractor.receptive_field(3) <= 1024
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("timm/resnet81", "did you mean .*resnet"),
+        ("timm/hf-hub:someone/something", "no model"),
+        ("torchvision/resnet81", "did you mean .*resnet"),
+        ("torchvision/vit_b_16", "answers tokens"),
+        ("tim/resnet18", "known: .*timm/, torchvision/"),
+    ],
+)
+def test_unknown_names_are_errors(name, said):
+    with pytest.raises(ConfigError, match=said):
+        build_extractor(name, SHAPE, RANDOM)
+
+
+def test_unknown_options_are_errors():
+    with pytest.raises(ConfigError, match="did you mean 'level'"):
+        build_extractor("timm/test_resnet", SHAPE, {"levels": 1})
+
+
+def test_torchvision_takes_three_channels():
+    with pytest.raises(ConfigError, match="three channels"):
+        build_extractor("torchvision/resnet18", (1, 64, 64), RANDOM)
+
+
+@pytest.mark.parametrize("name", ["timm/resnet18", "torchvision/resnet18"])
+def test_without_the_extra_the_error_names_it_in_one_line(name, monkeypatch):
+    monkeypatch.setattr(libraries, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'torchsite\[timm\]'$") as caught:
+        build_extractor(name, SHAPE, {})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_library_that_does_not_fit_torch_is_an_error_that_says_so(monkeypatch):
+    def broken(_):
+        raise RuntimeError("operator torchvision::nms does not exist")
+
+    monkeypatch.setattr(libraries, "import_module", broken)
+    with pytest.raises(MissingExtraError, match=r"nms does not exist\): timm and torchvision must fit"):
+        timm_backbone.TimmBackbone("resnet18", 3, (64, 64))
