@@ -121,11 +121,12 @@ def _compared(
     watch: Watch | None,
 ) -> Comparison:
     """Post-hoc methods beside the model's own explanation, on a few pictures."""
+    named = () if isinstance(methods, Mapping) else methods
     return compare(
         model,
         data=sample,
         methods=methods,
-        method_options={name: options for name in methods if (options := method_options(name, model))},
+        method_options={name: options for name in named if (options := options_of(name, model))},
         metrics=METRICS_SHOWN,
         family=poses.family,
         n_transforms=poses.n,
@@ -159,14 +160,6 @@ def applicable(
     if isinstance(methods, Mapping):
         return methods
     return [name for name in methods if applies(name, model)]
-
-
-def method_options(method: str, model: SITE | BlackBox) -> dict[str, Any]:
-    """The options of the tables; those of a generator whose hidden layers have other names are left out."""
-    try:
-        return options_of(method, model)
-    except IndexError:
-        return {}
 
 
 def check_data(model: SITE | BlackBox, data: Dataset) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torchsite.attribution import METHODS
 from torchsite.data import Dataset, to_float
 from torchsite.errors import DataError, NotApplicableError
-from torchsite.evaluation.examine import method_options
+from torchsite.evaluation.methods import options_of
 from torchsite.metrics import Poses
 from torchsite.metrics.carried import Carried, carry_and_renew
 from torchsite.model import SITE, BlackBox, Explanation
@@ -145,7 +145,7 @@ def _explainers(model: SITE | BlackBox, images: Images, labels: Labels) -> dict[
     )
     for name in BESIDE:
         try:
-            method = METHODS[name](model, **method_options(name, model))
+            method = METHODS[name](model, **options_of(name, model))
             method(images[:1], labels[:1])
         except NotApplicableError:
             continue

@@ -16,19 +16,19 @@ def options_of(method: str, model: nn.Module) -> dict[str, Any]:
     """The options with which a method stands in the tables of this model."""
     options = dict(METHODS[method].budget)
     if method in READ_HIDDEN and isinstance(model, SITE) and model.pixels_are_features:
-        options["layer"] = last_encoder_block(model)
+        options |= {"layer": layer} if (layer := last_encoder_block(model)) is not None else {}
     return options
 
 
-def last_encoder_block(model: SITE) -> str:
-    """The last convolutions of the generator's encoder, before its last halving."""
+def last_encoder_block(model: SITE) -> str | None:
+    """The last convolutions of the generator's encoder, before its last halving; None if it has no such."""
     blocks = [
         name
         for name, module in model.named_modules()
         if name.startswith(("generator.encoder.layers.", "generator.encoder.stages."))
         and isinstance(module, nn.Sequential)
     ]
-    return blocks[-1]
+    return blocks[-1] if blocks else None
 
 
 def applies(method: str, model: SITE | BlackBox) -> bool:

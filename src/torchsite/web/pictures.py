@@ -44,14 +44,16 @@ def read_picture(content: bytes, shape: tuple[int, int, int], *, max_pixels: int
     return 1 - picture if invert else picture
 
 
+def to_image(picture: Tensor) -> Image.Image:
+    """A grey or colour picture in [0, 1] as an image of 8 bits."""
+    pixels = (picture.detach().float().clamp(0, 1) * 255).round().to(torch.uint8).numpy()
+    return Image.fromarray(pixels[0] if len(pixels) != 3 else np.ascontiguousarray(pixels.transpose(1, 2, 0)))
+
+
 def png(picture: Tensor) -> str:
     """A grey or colour picture in [0, 1] as a small PNG file in base64."""
-    pixels = (picture.detach().float().clamp(0, 1) * 255).round().to(torch.uint8).numpy()
-    image = Image.fromarray(
-        pixels[0] if len(pixels) != 3 else np.ascontiguousarray(pixels.transpose(1, 2, 0))
-    )
     buffer = io.BytesIO()
-    image.save(buffer, "PNG", compress_level=1)
+    to_image(picture).save(buffer, "PNG", compress_level=1)
     return base64.b64encode(buffer.getvalue()).decode()
 
 

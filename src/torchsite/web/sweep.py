@@ -3,7 +3,6 @@
 import io
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from matplotlib import colormaps
 from PIL import Image, ImageDraw, ImageFont
@@ -11,8 +10,10 @@ from torch import Tensor
 
 from torchsite.errors import NotApplicableError
 from torchsite.model.drawing import COLOURS
+from torchsite.report.format import method_name
 from torchsite.web.engine import Explainer, JobResult, MapPair
 from torchsite.web.library import OWN
+from torchsite.web.pictures import to_image
 
 PANEL = 168
 GAP = 12
@@ -71,7 +72,7 @@ def _page(result: JobResult, angle: float, limits: dict[Explainer, float]) -> Im
         pair = result.pairs[explainer]
         top = HEAD + row * (TITLE + PANEL + LABEL) + TITLE
         maps = [_coloured(values, limits[explainer]) for values in (pair.renewed, pair.carried)]
-        for left, picture in zip(columns, [_photograph(result.images[1]), *maps], strict=True):
+        for left, picture in zip(columns, [to_image(result.images[1]).convert("RGB"), *maps], strict=True):
             page.paste(picture.resize((PANEL, PANEL), Image.Resampling.NEAREST), (left, top))
             pen.rectangle((left, top, left + PANEL - 1, top + PANEL - 1), outline=(215, 218, 222))
         raw = pair.scores.raw
@@ -83,15 +84,8 @@ def _page(result: JobResult, angle: float, limits: dict[Explainer, float]) -> Im
 
 
 def _title(method: str, model: str) -> str:
-    name = "own explanation" if method == OWN else method.replace("_", " ")
+    name = "own explanation" if method == OWN else method_name(method)
     return f"{name} of {model}"
-
-
-def _photograph(image: Tensor) -> Image.Image:
-    pixels = (image.clamp(0, 1) * 255).round().to(torch.uint8).numpy()
-    if len(pixels) == 3:
-        return Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0)))
-    return Image.fromarray(pixels[0]).convert("RGB")
 
 
 def _coloured(values: Tensor, limit: float) -> Image.Image:

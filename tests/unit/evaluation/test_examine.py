@@ -129,3 +129,11 @@ def test_data_of_another_kind_is_refused():
         check_data(few, data)
     with pytest.raises(DataError, match="at least two"):
         check_data(BlackBox("identity", 10, image_shape=(1, 28, 28), encoder_options=TINY), data[:1])
+
+
+def test_methods_of_ones_own_are_compared_by_their_names():
+    data = load_dataset("mnist_sample", "test")[:8]
+    model = BlackBox("identity", 10, image_shape=(1, 28, 28), encoder_options=TINY)
+    own = {"mine": lambda images, classes: images[:, 0]}
+    result = examine(model, data, n_compared=4, n_transforms=1, methods=own)
+    assert {cell["method"] for cell in result.values["comparison"]["values"]["cells"]} == {"mine"}
