@@ -30,6 +30,12 @@ def test_every_direct_dependency_is_pinned(text):
     assert VERSIONS[canonicalize_name(requirement.name)] in requirement.specifier
 
 
+@pytest.mark.parametrize("requirements", [PROJECT["project"]["dependencies"], *EXTRAS.values()])
+def test_each_dependency_is_named_once(requirements):
+    names = [canonicalize_name(Requirement(text).name) for text in requirements]
+    assert len(set(names)) == len(names)
+
+
 def test_each_package_is_pinned_once():
     assert len(VERSIONS) == len(PINS)
 
