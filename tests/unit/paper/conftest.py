@@ -13,7 +13,7 @@ model:
   feature_extractor: pyramid
   extractor_options: {widths: [8, 8, 8, 8], common: 8, depth: 4}
   generator_options: {widths: [8, 8, 8], code: 16, trunk: [8, 8, 8]}
-training: {targets: mean}
+training: {terms: [{name: transformation, targets: mean}]}
 """
 
 
