@@ -6,10 +6,12 @@ Every module of this package is imported, so a term is known to recipes as soon 
 import importlib
 import pkgutil
 
+from torchsite.objective.additive import AdditiveEvidence
 from torchsite.objective.batch import Batch, Draws, Share
 from torchsite.objective.classification import classification_loss
 from torchsite.objective.equivariance import EquivarianceTerm
 from torchsite.objective.objective import BlackBoxObjective, Objective, SiteObjective
+from torchsite.objective.silence import NothingSeen
 from torchsite.objective.term import Found, Memory, Step, Term
 from torchsite.objective.transformation import TransformationTerm
 from torchsite.objective.views import View
@@ -18,12 +20,14 @@ for _found in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_found.name}")
 
 __all__ = [
+    "AdditiveEvidence",
     "Batch",
     "BlackBoxObjective",
     "Draws",
     "EquivarianceTerm",
     "Found",
     "Memory",
+    "NothingSeen",
     "Objective",
     "Share",
     "SiteObjective",

@@ -92,21 +92,30 @@ class Batch:
         return len(self.rows)
 
     @property
+    def counts(self) -> tuple[int, ...]:
+        """How many of these pictures, the first ones, stand in each view."""
+        return tuple(one.view.n_shown(len(self)) for one in self.shown)
+
+    @property
     def poses(self) -> tuple[Transform, ...]:
         """The transforms of these pictures, one for each view."""
-        return tuple(one.all_poses[self.share.rows(len(one.all_poses))] for one in self.shown)
+        views = zip(self.shown, self.counts, strict=True)
+        return tuple(one.all_poses[self.share.rows(len(one.all_poses))][:n] for one, n in views)
 
     @property
     def visible(self) -> tuple[Masks | None, ...]:
         """What is seen of these pictures in each view."""
-        masks = (one.all_visible for one in self.shown)
-        return tuple(None if mask is None else mask[self.share.rows(len(mask))] for mask in masks)
+        masks = [(one.all_visible, n) for one, n in zip(self.shown, self.counts, strict=True)]
+        return tuple(None if mask is None else mask[self.share.rows(len(mask))][:n] for mask, n in masks)
 
     def pictures(self) -> Images:
         """The pictures in all their views, view by view."""
-        views = zip(self.shown, self.poses, self.visible, strict=True)
+        views = zip(self.shown, self.counts, self.poses, self.visible, strict=True)
         return torch.cat(
-            [one.view.show(self.images, pose, mask, self.draws, self.share) for one, pose, mask in views]
+            [
+                one.view.show(self.images[:n], pose, mask, self.draws, self.share)
+                for one, n, pose, mask in views
+            ]
         )
 
     def parts(self, n: int) -> Iterator["Batch"]:

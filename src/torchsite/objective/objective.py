@@ -1,7 +1,8 @@
 """The whole objective of a model as one module: a batch in, its losses out.
 
 SITE minimises its classification loss and the weighted terms. The black box minimises its classification loss
-in the same views, shown whole, whatever the terms: it has no evidence that they could speak of.
+in the same views, whatever the terms: it has no evidence that they could speak of. Pictures of which blocks
+are hidden are an augmentation to it; what is hidden to ask for silence there, it sees whole.
 """
 
 import abc
@@ -18,7 +19,7 @@ from torchsite.objective.batch import Batch
 from torchsite.objective.classification import classification_loss
 from torchsite.objective.targets import to_unit
 from torchsite.objective.term import Memory, Step, Term
-from torchsite.objective.views import View, join_views
+from torchsite.objective.views import View, fill_corners, join_views
 from torchsite.shapes import Features
 
 
@@ -56,6 +57,7 @@ class SiteObjective(Objective):
         terms: Sequence[Term],
         *,
         views: Sequence[View] = (),
+        corners: tuple[str, ...] = ("black",),
         label_smoothing: float = 0.0,
         compiled: bool = False,
     ) -> None:
@@ -63,7 +65,8 @@ class SiteObjective(Objective):
         for term in terms:
             term.check(model)
         self.model, self.terms, self.label_smoothing = model, tuple(terms), label_smoothing
-        self.views = join_views([*views, *(view for term in terms for view in term.views())])
+        wanted = join_views([*views, *(view for term in terms for view in term.views())])
+        self.views = fill_corners(wanted, corners)
         memories = {str(number): term.memory(model, data) for number, term in enumerate(terms)}
         kept = {number: memory for number, memory in memories.items() if memory is not None}
         self.memories = nn.ModuleDict(kept).to(dtype_of(model))
@@ -72,8 +75,8 @@ class SiteObjective(Objective):
     def forward(self, batch: Batch) -> Outcome:
         """One pass over all views; then the classification loss, then every term that counts at this step."""
         step = Step(batch, self.model, self.run(batch.pictures()))
-        n_judged = len(step.judged)
-        logits, labels = step.run.logits[: n_judged * len(batch)], batch.labels.repeat(n_judged)
+        labels = step.judged_labels
+        logits = step.run.logits[: len(labels)]
         loss = classification_loss(logits, labels, self.label_smoothing)
         losses = {"classification": loss}
         for number, term in enumerate(self.terms):
@@ -104,7 +107,7 @@ class SiteObjective(Objective):
 
 
 class BlackBoxObjective(Objective):
-    """Cross-entropy in the views that SITE is judged in, shown whole: the comparison with the same budget."""
+    """Cross-entropy in the views that SITE sees: the comparison with the same budget."""
 
     model: BlackBox
 
@@ -114,18 +117,20 @@ class BlackBoxObjective(Objective):
         terms: Sequence[Term] = (),
         *,
         views: Sequence[View] = (),
+        corners: tuple[str, ...] = ("black",),
         label_smoothing: float = 0.0,
         compiled: bool = False,
     ) -> None:
         super().__init__()
         self.model, self.label_smoothing = model, label_smoothing
         wanted = join_views([*views, *(view for term in terms for view in term.views())])
-        self.views = tuple(view.plain() for view in wanted if view.judged)
+        seen = (view.for_black_box() for view in wanted)
+        self.views = fill_corners([view for view in seen if view is not None], corners)
         self.run = torch.compile(model.forward) if compiled else model.forward
 
     def forward(self, batch: Batch) -> Outcome:
         """The classification loss."""
-        logits, labels = self.run(batch.pictures()), batch.labels.repeat(len(batch.shown))
+        logits, labels = self.run(batch.pictures()), torch.cat([batch.labels[:n] for n in batch.counts])
         loss = classification_loss(logits.float(), labels, self.label_smoothing)
         return Outcome({"loss": loss, "accuracy": (logits.argmax(1) == labels).float().mean()})
 

@@ -19,9 +19,11 @@ checkpointed.
 """
 
 import abc
+import itertools
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from torchsite.configs import Tagged
@@ -69,17 +71,22 @@ class Step:
     @property
     def seen(self) -> tuple[Seen, ...]:
         """The views in the order of the batch, each with its part of the pass."""
-        shown = zip(self.batch.shown, self.batch.poses, self.batch.visible, strict=True)
-        n = len(self.batch)
+        batch, ends = self.batch, list(itertools.accumulate(self.batch.counts))
+        views = zip(batch.shown, batch.poses, batch.visible, batch.counts, ends, strict=True)
         return tuple(
-            Seen(one.view, pose, one.all_poses, mask, rows_of(self.run, slice(n * i, n * (i + 1))))
-            for i, (one, pose, mask) in enumerate(shown)
+            Seen(one.view, pose, one.all_poses, mask, rows_of(self.run, slice(end - n, end)))
+            for one, pose, mask, n, end in views
         )
 
     @property
     def judged(self) -> tuple[Seen, ...]:
         """The views in which the model is judged."""
         return tuple(one for one in self.seen if one.view.judged)
+
+    @property
+    def judged_labels(self) -> Labels:
+        """The classes of the pictures in these views, view by view; they come first in the batch."""
+        return torch.cat([self.batch.labels[: len(one.run.features)] for one in self.judged])
 
     def view(self, name: str) -> Seen:
         """The view of this name, which a term has asked for."""

@@ -2,12 +2,13 @@
 
 A view is a value: a name, the stream from which its poses are drawn, and whether the model is judged by what
 it answers there (classification, prototypes). A term that needs to see something else derives a view of its
-own: `visible` hides parts, `show` fills corners or shows another picture altogether.
+own: `visible` hides parts, `show` fills corners or shows another picture altogether. A view may be of a part
+of the pictures only, which costs less.
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -17,7 +18,7 @@ from torchsite.objective.batch import Draws, Share
 from torchsite.randomness import Rng
 from torchsite.shapes import Images, Masks, Size
 from torchsite.transforms import AffineTransform, Transform, TransformFamily
-from torchsite.transforms.fill import as_fill
+from torchsite.transforms.fill import Fill, as_fill
 
 ASPECT = 2.0  # no side of a rectangle is more than this many times the other, in shares of the frame
 ViewName = Literal["upright", "second_pose", "posed"]
@@ -27,13 +28,19 @@ ViewName = Literal["upright", "second_pose", "posed"]
 class View:
     """Each picture in a random pose of the stream `pose_stream`; without one, as it is.
 
-    `fill` names what stands where a picture is not seen (`transforms/fill.py`).
+    `fill` names what stands where a picture is not seen (`transforms/fill.py`); of several, each picture gets
+    one at random. `portion` is the part of the pictures that is seen so: the first ones of every batch.
     """
 
     name: str
     pose_stream: str = ""
     judged: bool = True
-    fill: str = "black"
+    fill: str | tuple[str, ...] = "black"
+    portion: float = 1.0
+
+    def n_shown(self, n: int) -> int:
+        """How many of `n` pictures stand in this view; at least one."""
+        return max(1, round(self.portion * n))
 
     def poses(self, draws: Draws, family: TransformFamily) -> Transform:
         """One transform for each picture of the global batch."""
@@ -54,13 +61,33 @@ class View:
         Whoever draws more here draws for all `draws.n` pictures and takes `share.rows(draws.n)` of it. Random
         fillings do not: they draw for each share, so that runs of several processes differ from those of one.
         """
-        fill, rng = as_fill(self.fill), draws.rng(f"{self.name} filling {share.rank} {share.part}")
-        posed = pose(images, fill=fill, rng=rng)
-        return posed if visible is None else fill.replace(posed, visible, rng=rng)
+        posed = [
+            one if visible is None else fill.replace(one, visible, rng=rng)
+            for fill, rng in self.fills(self.fill, draws, share)
+            for one in [pose(images, fill=fill, rng=rng)]
+        ]
+        return self.choose(posed, draws, share, "way")
+
+    def fills(self, names: str | tuple[str, ...], draws: Draws, share: Share) -> Iterator[tuple[Fill, Rng]]:
+        """The fillings that this view chooses from, each with its random numbers."""
+        for name in (names,) if isinstance(names, str) else names:
+            yield as_fill(name), draws.rng(f"{self.name} filling {share.rank} {share.part}")
+
+    def choose(self, ways: Sequence[Images], draws: Draws, share: Share, stream: str) -> Images:
+        """Each picture in one of several ways, drawn for all pictures of the global batch."""
+        if len(ways) == 1:
+            return ways[0]
+        drawn = torch.randint(len(ways), (draws.n,), generator=draws.rng(f"{self.name} {stream}"))
+        chosen = drawn[share.rows(draws.n)][: len(ways[0])].to(ways[0].device)
+        return torch.stack(tuple(ways))[chosen, torch.arange(len(chosen), device=chosen.device)]
 
     def plain(self) -> "View":
-        """The same view with nothing hidden, for a model whose evidence is not looked at."""
+        """The same view with nothing hidden: the one of its name that any term can use."""
         return self
+
+    def for_black_box(self) -> "View | None":
+        """What a model whose evidence is not looked at sees instead; None: nothing."""
+        return self.plain() if self.judged else None
 
 
 UPRIGHT = View("upright")
@@ -98,6 +125,12 @@ def join_views(wanted: Iterable[View]) -> tuple[View, ...]:
             raise ConfigError(f"terms: two terms show the view {view.name!r} differently: {known} and {view}")
     order = {name: place for place, name in enumerate(VIEWS)}
     return tuple(sorted(found.values(), key=lambda view: (not view.judged, order.get(view.name, len(order)))))
+
+
+def fill_corners(views: Iterable[View], corners: tuple[str, ...]) -> tuple[View, ...]:
+    """The views with these fillings, one at random for each picture, around every posed picture."""
+    fill = corners[0] if len(corners) == 1 else corners
+    return tuple(replace(view, fill=fill) if view.pose_stream else view for view in views)
 
 
 def what_is_shown(n: int, size: Size, hidden: float, rng: Rng) -> Masks:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from torchsite.errors import ConfigError
-from torchsite.objective import Term, TransformationTerm
+from torchsite.objective import EquivarianceTerm, Term, TransformationTerm
 from torchsite.objective.views import VIEWS, View, ViewName, join_views
 from torchsite.transforms import TransformFamily
+from torchsite.transforms.fill import as_fill
 
 TRANSFORMATION = (
     "write it into the term: terms: [{{name: transformation, {0}: …}}], or --terms.transformation.{0}"
@@ -21,7 +22,8 @@ class TrainingConfig:
     """A recipe in numbers; the defaults suit pictures of 28 to 32 pixels on a CPU.
 
     The classification loss is always minimised; `terms` are added to it. Pictures are seen in the `views`
-    that are named here, and in those that the terms compare.
+    that are named here, and in those that the terms compare. `corners` are the fillings around posed
+    pictures, one at random for each: black corners alone would tell the network the pose of the frame.
     """
 
     moved: ClassVar[Mapping[str, str]] = {
@@ -48,6 +50,7 @@ class TrainingConfig:
     label_smoothing: float = 0.0
     terms: tuple[Term, ...] = (TransformationTerm(),)
     views: tuple[ViewName, ...] = ("posed",)
+    corners: tuple[str, ...] = ("black",)
     flip: bool = False
     ema_decay: float = 0.0
     precision: Literal["auto", "32", "bf16"] = "auto"
@@ -81,7 +84,22 @@ class TrainingConfig:
                 raise ConfigError(f"{name}: expected a positive number, got {getattr(self, name)}")
         if not self.views:
             raise ConfigError("views: expected at least one of upright, posed, got none")
+        self._check_corners()
         join_views([*self.own_views, *(view for term in self.terms for view in term.views())])
+
+    def _check_corners(self) -> None:
+        if not self.corners:
+            raise ConfigError("corners: expected at least one filling, got none")
+        for name in self.corners:
+            as_fill(name)
+        silent = [
+            term for term in self.terms if isinstance(term, EquivarianceTerm) and term.unseen == "silent"
+        ]
+        if silent and set(self.corners) - {"black", "mean"}:
+            raise ConfigError(
+                "corners: what shows another picture cannot be silent: expected black or mean beside "
+                f"equivariance with unseen: silent, got {list(self.corners)}"
+            )
 
     @property
     def own_views(self) -> tuple[View, ...]:

@@ -170,6 +170,7 @@ def make_objective(model: SITE | BlackBox, data: Dataset, config: TrainingConfig
     """What is minimised for this kind of model."""
     options: dict[str, Any] = {
         "views": config.own_views,
+        "corners": config.corners,
         "label_smoothing": config.label_smoothing,
         "compiled": config.compile,
     }

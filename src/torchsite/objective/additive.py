@@ -1,0 +1,170 @@
+"""Additive evidence: what the map says of a part of the picture is what the model says of that part.
+
+    L_add = mean_i SmoothL1( Σ_u M(u) e_i(u; x),  Σ_u e_i(u; x_M) )
+    L_place = mean_i 1 - cos( M ⊙ e_i(x),  e_i(x_M) )
+
+e_i(u; x) is the evidence of class i at cell u, relative to all classes; M is a mask of blocks, 1 where the
+picture is shown; x_M is the picture with what is not shown replaced by a neutral filling. Completeness makes
+the second sum the logit of what is left, so the term compares a part of the map with an answer of the model.
+It is zero for every mask if and only if the model is additive over cells and its map holds the summands: the
+evidence of a cell is then its Shapley value for the model itself (FastSHAP's regression, Jethani et al. 2022,
+without a second network). Both sides learn. Where the picture is also posed, T(e) stands for e.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from torchsite.errors import ConfigError
+from torchsite.objective.batch import Draws, Share
+from torchsite.objective.term import Found, Memory, Step, Term
+from torchsite.objective.views import UPRIGHT, VIEWS, View
+from torchsite.randomness import Rng
+from torchsite.shapes import Images, Labels, Maps, Masks, Scalar, Size
+from torchsite.transforms import Transform
+from torchsite.transforms.fill import as_fill
+
+Evidence = Float[Tensor, "batch classes rows cols"]
+Shown = Float[Tensor, "batch rows cols"]
+ClassLosses = Float[Tensor, "batch classes"]
+NEUTRAL = ("mean", "black", "blur")
+
+
+@dataclass(frozen=True)
+class MaskedView(View):
+    """A view of which random blocks are hidden, under one of several fillings."""
+
+    blocks: tuple[int, ...] = (4, 8, 16)
+    kept: tuple[float, float] = (0.1, 0.9)
+    hidden_fill: tuple[str, ...] = NEUTRAL
+
+    def visible(self, draws: Draws, size: Size) -> Masks:
+        """What is left, drawn for all pictures of the global batch."""
+        return block_masks(draws.n, size, self.blocks, self.kept, draws.rng(f"{self.name} blocks"))
+
+    def show(
+        self, images: Images, pose: Transform, visible: Masks | None, draws: Draws, share: Share
+    ) -> Images:
+        """The picture in its pose, then what is hidden under a filling of the picture itself."""
+        posed = super().show(images, pose, None, draws, share)
+        assert visible is not None
+        ways = [
+            fill.replace(posed, visible, rng=rng) for fill, rng in self.fills(self.hidden_fill, draws, share)
+        ]
+        return self.choose(ways, draws, share, "hidden way")
+
+    def plain(self) -> View:
+        """The posed view that it stands in for, or itself."""
+        return VIEWS.get(self.name, self)
+
+    def for_black_box(self) -> View:
+        """The same, and judged: hidden blocks are an augmentation, at the same cost."""
+        return replace(self, judged=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdditiveEvidence(Term, name="additive_evidence"):
+    """The evidence of what is shown is the evidence that the model finds when only that is shown.
+
+    With `of: picture` a part of the pictures (`portion`) gets a further view, upright and masked; with
+    `of: pose` the posed view itself is masked, which costs nothing. `place` weighs where the evidence stands
+    beside how much there is of it. `blocks` are numbers of blocks along the shorter side, one of them drawn
+    for each picture; the share of blocks that is kept is uniform in `kept`.
+    """
+
+    of: Literal["picture", "pose"] = "picture"
+    place: float = 1.0
+    portion: float = 0.5
+    blocks: tuple[int, ...] = (4, 8, 16)
+    kept: tuple[float, float] = (0.1, 0.9)
+    fill: tuple[str, ...] = NEUTRAL
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        low, high = self.kept
+        if not 0 <= low <= high <= 1:
+            raise ConfigError(f"additive_evidence.kept: expected 0 ≤ low ≤ high ≤ 1, got {self.kept}")
+        if not self.blocks or min(self.blocks) < 2:
+            raise ConfigError(f"additive_evidence.blocks: expected numbers from 2 on, got {self.blocks}")
+        if not 0 < self.portion <= 1:
+            raise ConfigError(f"additive_evidence.portion: expected a share in (0, 1], got {self.portion}")
+        if not self.place >= 0:
+            raise ConfigError(f"additive_evidence.place: expected at least 0, got {self.place}")
+        if not self.fill:
+            raise ConfigError("additive_evidence.fill: expected at least one filling, got none")
+        for name in self.fill:
+            if name in ("other", "reflection"):
+                raise ConfigError(
+                    f"additive_evidence.fill: what hides must be neutral: expected mean, black, blur or "
+                    f"noise, got {name}"
+                )
+            as_fill(name)
+
+    def views(self) -> tuple[View, ...]:
+        """The whole picture, and the one with parts hidden."""
+        masked = MaskedView(
+            "masked", blocks=self.blocks, kept=self.kept, hidden_fill=self.fill, portion=self.portion
+        )
+        if self.of == "pose":
+            return UPRIGHT, replace(masked, name="posed", pose_stream="pose", portion=1.0)
+        return UPRIGHT, replace(masked, judged=False)
+
+    def loss(self, step: Step, memory: Memory | None) -> Found:
+        """How much, and where, both for all classes and for the picture's own."""
+        del memory
+        part = step.view("posed" if self.of == "pose" else "masked")
+        heard = part.run.relative().evidence
+        whole, labels = step.view("upright").run.relative().evidence[: len(heard)], step.batch.labels
+        assert part.visible is not None
+        shown = shares_shown(part.visible, (heard.shape[-2], heard.shape[-1])).to(heard)
+        said = (part.pose(whole) if self.of == "pose" else whole) * shown[:, None]
+        amount = own_and_all(additive_losses(said, heard), labels[: len(heard)])
+        if not self.place:
+            return Found(amount)
+        place = own_and_all(place_losses(said, heard), labels[: len(heard)])
+        return Found(amount + self.place * place, {"evidence in place": place})
+
+
+def additive_losses(said: Evidence, heard: Evidence) -> ClassLosses:
+    """SmoothL1 between what the map says of a part, Σ M ⊙ e(x), and what the model says of it, Σ e(x_M)."""
+    return F.smooth_l1_loss(said.sum((-2, -1)), heard.sum((-2, -1)), reduction="none")
+
+
+def place_losses(said: Evidence, heard: Evidence) -> ClassLosses:
+    """1 - cosine of the two maps: the evidence that is left stays where it was."""
+    return 1 - F.cosine_similarity(said.flatten(-2), heard.flatten(-2), dim=-1, eps=1e-6)
+
+
+def own_and_all(losses: ClassLosses, labels: Labels) -> Scalar:
+    """One half for the picture's own class, whose map is looked at, one for the mean of all classes."""
+    rows = torch.arange(len(losses), device=losses.device)
+    return (losses.mean() + losses[rows, labels].mean()) / 2
+
+
+def shares_shown(visible: Masks, size: Size) -> Maps:
+    """M for cells: the share of each cell's pixels that is shown."""
+    return F.adaptive_avg_pool2d(visible.float().unsqueeze(1), size).squeeze(1)
+
+
+def block_masks(n: int, size: Size, blocks: tuple[int, ...], kept: tuple[float, float], rng: Rng) -> Masks:
+    """True where each picture is shown: square blocks, each kept with a chance that is one for a picture.
+
+    The chance is uniform in `kept`, so that small and large parts are equally frequent. The grid of blocks
+    begins at a random even pixel, so that borders lie everywhere.
+    """
+    low, high = kept
+    chances = low + (high - low) * torch.rand(n, generator=rng)
+    sides = torch.tensor([max(1, min(size) // count) for count in blocks])
+    side = sides[torch.randint(len(blocks), (n,), generator=rng)]
+    starts = (torch.rand(2, n, generator=rng) * (side / 2).ceil()).long() * 2
+    rows, cols = (
+        (torch.arange(length) + start[:, None]) // side[:, None]
+        for length, start in zip(size, starts, strict=True)
+    )
+    most = max(int(rows.max()), int(cols.max())) + 1 if n else 1
+    draws = torch.rand(n, most, most, generator=rng) < chances[:, None, None]
+    return draws[torch.arange(n)[:, None, None], rows[:, :, None], cols[:, None, :]]

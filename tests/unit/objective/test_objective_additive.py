@@ -1,0 +1,229 @@
+"""Additive evidence: the law of additive models, a slow reference, both forms; silence on blank pictures."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from torchsite.errors import ConfigError
+from torchsite.model.site import Forward
+from torchsite.objective import AdditiveEvidence, BlackBoxObjective, Draws, NothingSeen, Share, SiteObjective
+from torchsite.objective.additive import additive_losses, block_masks, own_and_all, place_losses
+from torchsite.objective.batch import show_batch
+from torchsite.objective.term import Step
+from torchsite.objective.views import UPRIGHT
+from torchsite.randomness import make_rng
+from torchsite.training import TrainingConfig, fit
+from torchsite.transforms import TransformFamily
+from training_makers import digits, make_black_box, make_config, make_site
+
+N = 8
+
+
+def batch_of(terms, *, share=None, n=N, corners=("black",), images=None):
+    """Random pictures in the views of some terms."""
+    objective = SiteObjective(make_site(), digits(20), terms, views=[UPRIGHT], corners=corners)
+    images = torch.rand(n, 1, 28, 28, generator=make_rng(1)) if images is None else images
+    share = share or Share()
+    rows, labels = torch.arange(n)[share.rows(n)], (torch.arange(n) % 3)[share.rows(n)]
+    draws = Draws(0, 3, n)
+    return show_batch(rows, images[share.rows(n)], labels, objective.views, draws, TransformFamily(), share)
+
+
+def planted(images):
+    """The pass of an additive model: every cell of 4 × 4 pixels speaks of its own pixels and of no others.
+
+    What a cell says is zero for the filling, here black, and differs between three classes.
+    """
+    cells = F.avg_pool2d(images, 4)
+    weights = torch.tensor([1.0, -2.0, 0.5]).view(1, 3, 1, 1)
+    evidence = weights * cells + weights.square() * cells.square()
+    return Forward(cells, evidence.unsqueeze(2), evidence.unsqueeze(2), evidence)
+
+
+def step_of(term, batch):
+    return Step(batch, make_site(), planted(batch.pictures()))
+
+
+BLACK = AdditiveEvidence(
+    fill=("black",), blocks=(7,), portion=1.0
+)  # blocks of 4 pixels: the cells themselves
+
+
+def aligned(batch):
+    """The same batch with masks whose blocks begin where cells do."""
+    *others, last = batch.shown
+    cells = torch.rand(N, 7, 7, generator=make_rng(2)) < 0.5
+    mask = cells.repeat_interleave(4, 1).repeat_interleave(4, 2)
+    return replace(batch, shown=(*others, replace(last, all_visible=mask)))
+
+
+def test_an_additive_model_has_no_loss():
+    batch = aligned(batch_of([BLACK]))
+    found = BLACK.loss(step_of(BLACK, batch), None)
+    assert found.loss.item() == pytest.approx(0, abs=1e-5)
+
+
+def test_a_model_that_looks_at_the_whole_has_a_loss():
+    batch = aligned(batch_of([BLACK]))
+    step = step_of(BLACK, batch)
+    spread = step.run.evidence.mean((-2, -1), keepdim=True).expand_as(step.run.evidence)
+    template = replace(step, run=replace(step.run, evidence=spread))
+    assert BLACK.loss(template, None).loss.item() > 0.1
+
+
+def test_the_term_is_its_formula():
+    """A loop over pictures and classes in float64."""
+    term = AdditiveEvidence(portion=0.5, place=0.7)
+    batch = batch_of([term])
+    step = step_of(term, batch)
+    whole = step.view("upright").run.evidence.double()
+    part = step.view("masked")
+    assert len(part.run.evidence) == N // 2
+    amounts, places = [], []
+    for row in range(N // 2):
+        shown = part.visible[row].double().reshape(7, 4, 7, 4).mean((1, 3))
+        said = (whole[row] - whole[row].mean(0)) * shown
+        heard = part.run.evidence[row].double()
+        heard = heard - heard.mean(0)
+        gaps = (said.sum((1, 2)) - heard.sum((1, 2))).abs()
+        amount = torch.where(gaps < 1, gaps.square() / 2, gaps - 0.5)
+        sizes = (said.square().sum((1, 2)) * heard.square().sum((1, 2))).sqrt()
+        dots = (said * heard).sum((1, 2)) / sizes.clamp_min(1e-6)
+        own = int(batch.labels[row])
+        amounts.append((amount.mean() + amount[own]) / 2)
+        places.append(((1 - dots).mean() + 1 - dots[own]) / 2)
+    expected = torch.stack(amounts).mean() + 0.7 * torch.stack(places).mean()
+    found = term.loss(step, None)
+    assert found.loss.item() == pytest.approx(expected.item(), rel=1e-4)
+    assert found.watched["evidence in place"].item() == pytest.approx(
+        torch.stack(places).mean().item(), rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("of", ["picture", "pose"])
+def test_shares_of_several_processes_are_the_whole(of):
+    """Masks, fillings and poses are drawn for the global batch: means over processes are the global mean."""
+    term = AdditiveEvidence(of=of, place=0.5)
+    pictures = torch.rand(N, 1, 28, 28, generator=make_rng(1))
+    whole, *parts = (
+        batch_of([term], share=share, images=pictures) for share in (Share(), Share(0, 2), Share(1, 2))
+    )
+    of_whole = term.loss(step_of(term, whole), None).loss
+    of_parts = [term.loss(step_of(term, part), None).loss for part in parts]
+    torch.testing.assert_close(torch.stack(of_parts).mean(), of_whole)
+
+
+def test_the_posed_view_can_be_the_masked_one():
+    term = AdditiveEvidence(of="pose")
+    batch = batch_of([term])
+    assert [one.view.name for one in batch.shown] == ["upright", "posed"]
+    assert batch.counts == (N, N)
+    step = step_of(term, batch)
+    seen = step.view("posed")
+    whole = step.view("upright").run.relative().evidence
+    shown = F.adaptive_avg_pool2d(seen.visible.float()[:, None], (7, 7))
+    said, heard = seen.pose(whole) * shown, seen.run.relative().evidence
+    expected = own_and_all(additive_losses(said, heard), batch.labels) + own_and_all(
+        place_losses(said, heard), batch.labels
+    )
+    torch.testing.assert_close(term.loss(step, None).loss, expected)
+
+
+def test_a_portion_of_the_pictures_costs_a_portion_of_a_view():
+    batch = batch_of([AdditiveEvidence(portion=0.25), NothingSeen(portion=0.125)])
+    assert {one.view.name: n for one, n in zip(batch.shown, batch.counts, strict=True)} == {
+        "upright": N,
+        "masked": 2,
+        "blank": 1,
+    }
+    assert len(batch.pictures()) == N + 3
+
+
+def test_hidden_parts_are_filled_and_the_rest_is_the_picture():
+    batch = batch_of([AdditiveEvidence(portion=1.0, fill=("mean",))])
+    upright, masked = batch.pictures().split(N)
+    visible = batch.visible[1][:, None]
+    means = upright.mean((-2, -1), keepdim=True).expand_as(upright)
+    torch.testing.assert_close(masked, torch.where(visible, upright, means))
+
+
+def test_fillings_are_drawn_for_each_picture():
+    batch = batch_of([AdditiveEvidence(portion=1.0, fill=("mean", "black"))], n=64)
+    masked = batch.pictures()[64:]
+    hidden = ~batch.visible[1][:, None]
+    black = torch.stack([(picture[gone] == 0).all() for picture, gone in zip(masked, hidden, strict=True)])
+    assert 16 < int(black.sum()) < 48
+
+
+@pytest.mark.parametrize("size", [(28, 28), (32, 48)])
+def test_blocks_keep_what_they_are_asked_to(size):
+    masks = block_masks(400, size, (4, 8), (0.3, 0.3), make_rng(0))
+    assert masks.float().mean().item() == pytest.approx(0.3, abs=0.03)
+    assert torch.equal(masks, block_masks(400, size, (4, 8), (0.3, 0.3), make_rng(0)))
+    assert block_masks(5, size, (4,), (1.0, 1.0), make_rng(0)).all()
+    shares = block_masks(400, size, (8,), (0.1, 0.9), make_rng(0)).float().mean((1, 2))
+    assert shares.min() < 0.2
+    assert shares.max() > 0.8
+
+
+def test_pictures_without_content_give_evidence_only_to_lose_it():
+    term = NothingSeen(portion=0.5)
+    batch = batch_of([term], corners=("black", "mean"))
+    step = step_of(term, batch)
+    evidence = step.view("blank").run.relative().evidence
+    torch.testing.assert_close(term.loss(step, None).loss, evidence.abs().sum((-2, -1)).mean())
+    blank = batch.pictures()[N:]
+    inside = batch.poses[1].mask((28, 28))
+    means = batch.images[: N // 2].mean((-2, -1), keepdim=True).expand_as(blank)
+    torch.testing.assert_close(blank[inside[:, None]], means[inside[:, None]], atol=1e-5, rtol=0)
+
+
+def test_the_black_box_is_taught_by_masked_pictures_too():
+    objective = BlackBoxObjective(make_black_box(), [AdditiveEvidence()], views=[UPRIGHT])
+    assert [(view.name, view.judged) for view in objective.views] == [("upright", True), ("masked", True)]
+    images, labels = torch.rand(N, 1, 28, 28), torch.arange(N) % 3
+    batch = show_batch(torch.arange(N), images, labels, objective.views, Draws(0, 0, N), TransformFamily())
+    assert objective(batch).losses["loss"].isfinite()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kept": (0.9, 0.1)}, "kept: expected 0 ≤ low ≤ high ≤ 1"),
+        ({"blocks": (1,)}, "blocks: expected numbers from 2 on"),
+        ({"portion": 0.0}, "portion: expected a share"),
+        ({"place": -1.0}, "place: expected at least 0"),
+        ({"fill": ()}, "fill: expected at least one"),
+        ({"fill": ("other",)}, "what hides must be neutral"),
+        ({"fill": ("blak",)}, "did you mean 'black'"),
+    ],
+)
+def test_what_means_nothing_cannot_be_written(options, message):
+    with pytest.raises(ConfigError, match=message):
+        AdditiveEvidence(**options)
+
+
+def test_corners_are_named_fillings():
+    with pytest.raises(ConfigError, match="no filling 'grey'"):
+        TrainingConfig(corners=("grey",))
+    with pytest.raises(ConfigError, match="corners: expected at least one"):
+        TrainingConfig(corners=())
+    with pytest.raises(ConfigError, match="cannot be silent"):
+        make_config(corners=["other"], terms=[{"name": "equivariance", "unseen": "silent", "weight": 1.0}])
+
+
+def test_corners_are_filled_in_every_posed_view():
+    images = torch.rand(16, 1, 28, 28, generator=make_rng(1)) / 2 + 0.5
+    batch = batch_of([AdditiveEvidence(of="pose", kept=(1.0, 1.0))], n=16, corners=("mean",), images=images)
+    assert batch.pictures().min() > 0.4, "a black corner is left"
+
+
+def test_a_run_with_both_terms_trains(tmp_path):
+    terms = [{"name": "additive_evidence"}, {"name": "nothing_seen", "weight": 0.1}]
+    config = make_config(epochs=1, terms=terms, corners=["black", "mean", "other", "reflection"])
+    fit(make_site(), digits(), config, validation=digits(20, "test"), folder=tmp_path)
+    log = (tmp_path / "logs" / "metrics.csv").read_text()
+    assert "additive_evidence" in log
+    assert "nothing_seen" in log
