@@ -18,6 +18,7 @@ SMALLER = {
     "explain_a_picture": {},
     "export_a_model": {},
     "measure_a_captum_method": {"[:64]": "[:6]"},
+    "measure_with_quantus": {},
     "train_on_a_folder": {
         "epochs=30, batch_size=32": "epochs=1, batch_size=4",
         "size=64": "size=16",
@@ -47,6 +48,8 @@ def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
     if path.stem == "export_a_model":
         pytest.importorskip("onnxruntime", reason="the extra `export` is not installed")
         pytest.importorskip("onnxscript", reason="the extra `export` is not installed")
+    if path.stem == "measure_with_quantus":
+        pytest.importorskip("quantus", reason="Quantus is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TORCHSITE_CACHE", str(tmp_path / "cache"))
     photos(tmp_path / "photos")
@@ -58,8 +61,8 @@ def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
-def test_there_are_six_and_none_is_longer_than_fifteen_lines():
-    assert len(EXAMPLES) == 6
+def test_there_are_seven_and_none_is_longer_than_fifteen_lines():
+    assert len(EXAMPLES) == 7
     assert {path.stem for path in EXAMPLES} == set(SMALLER)
     for path in EXAMPLES:
         assert len(path.read_text().splitlines()) <= 15, path.name

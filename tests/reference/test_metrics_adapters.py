@@ -1,0 +1,92 @@
+"""Quantus and Captum on our explainers: the same as asking them by hand, and their formulas."""
+
+import numpy as np
+import pytest
+import torch
+
+from metric_models import convnet, gradient, noise
+from torchsite.metrics import Deletion, as_explainer
+from torchsite.metrics.adapters import (
+    captum_infidelity,
+    captum_sensitivity,
+    quantus_explainer,
+    quantus_scores,
+)
+from torchsite.metrics.energy_pointing import energy_inside
+from torchsite.randomness import make_rng
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Quantus has advice on every call
+
+
+def setting(n=4, channels=1):
+    images, classes = noise(n, channels=channels)
+    return images, classes, as_explainer(gradient, convnet(channels=channels).eval())
+
+
+def test_quantus_mass_accuracy_is_the_energy_inside():
+    quantus = pytest.importorskip("quantus", reason="Quantus is not installed")
+    images, classes, explainer = setting()
+    regions = torch.zeros(4, 12, 12, dtype=torch.bool)
+    regions[:, 3:9, 2:7] = True
+    metric = quantus.RelevanceMassAccuracy(
+        abs=False, normalise=False, disable_warnings=True, display_progressbar=False
+    )
+    found = quantus_scores(metric, explainer, images, classes, options={"s_batch": regions[:, None].numpy()})
+    assert found == pytest.approx(energy_inside(explainer(images, classes), regions).tolist(), abs=1e-5)
+
+
+def test_quantus_pixel_flipping_is_our_deletion_with_black():
+    quantus = pytest.importorskip("quantus", reason="Quantus is not installed")
+    images, classes, explainer = setting()
+    images[:, :, 0, 0] = 0  # what Quantus calls black is the darkest value
+    metric = quantus.PixelFlipping(
+        features_in_step=36,
+        perturb_baseline="black",
+        abs=False,
+        normalise=False,
+        disable_warnings=True,
+        display_progressbar=False,
+    )
+    found = np.array(quantus_scores(metric, explainer, images, classes, options={"softmax": True}))
+    ours = Deletion(explainer, fractions=(0.0, 0.25, 0.5, 0.75, 1.0), fill="black", n_resamples=5)
+    ours.update(images, classes)
+    expected = [point.value for point in ours.compute().curve][1:]
+    assert found.mean(0) == pytest.approx(expected, abs=1e-5)
+
+
+def test_an_explainer_of_ours_is_a_function_of_quantus():
+    images, classes, explainer = setting(channels=3)
+    found = quantus_explainer(explainer)(explainer.model, images.numpy(), classes.numpy(), device="cpu")
+    assert found.shape == (4, 1, 12, 12)
+    assert found[:, 0] == pytest.approx(explainer(images, classes).numpy())
+    other = convnet(channels=3, seed=5).eval()
+    rebuilt = quantus_explainer(explainer)(other, images.numpy(), classes.numpy())
+    assert rebuilt[:, 0] == pytest.approx(gradient(other, images, classes).numpy())
+
+
+def test_captum_infidelity_is_0_for_the_gradient_of_a_linear_model():
+    images, classes = noise(3, channels=2)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(288, 4)).double()
+    # Both channels have the same weight, so that a map of one value per pixel can be right.
+    with torch.no_grad():
+        model[1].weight.view(4, 2, 144)[:, 1] = model[1].weight.view(4, 2, 144)[:, 0]
+    weight = model[1].weight.detach().view(4, 2, 12, 12).sum(1)
+    right = as_explainer(lambda x, c: weight[c], model)
+    wrong = as_explainer(lambda x, c: weight[c].flip(-1), model)
+    found, other = (captum_infidelity(e, images.double(), classes, rng=make_rng(0)) for e in (right, wrong))
+    assert found.tolist() == pytest.approx([0, 0, 0], abs=1e-12)
+    assert (other > 1e-4).all()
+    steady = captum_sensitivity(right, images.double(), classes, rng=make_rng(0))
+    assert steady.tolist() == [0, 0, 0]
+
+
+def test_captum_sensitivity_is_its_formula_and_belongs_to_the_rng():
+    images, classes = noise(2)
+    explain = as_explainer(lambda x, c: x[:, 0] ** 2, convnet())
+    state = torch.get_rng_state()
+    found = captum_sensitivity(explain, images, classes, radius=0.1, n_samples=1, rng=make_rng(3))
+    assert torch.equal(state, torch.get_rng_state())
+    delta = 0.1 * (2 * torch.rand(images.shape, generator=make_rng(3)) - 1)
+    change = (images + delta) ** 2 - images**2
+    expected = change.flatten(1).norm(dim=1) / (images**2).flatten(1).norm(dim=1)
+    assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-4)
