@@ -1,5 +1,6 @@
 """Imports go one way: each part of the house stands only on the layers before its own."""
 
+import runpy
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,11 @@ def test_every_layer_is_described():
     text = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text()
     undescribed = [part for parts in LAYERS for part in parts if f"`{part}`" not in text]
     assert undescribed == []
+
+
+def test_the_picture_of_the_layers_is_theirs():
+    tool = runpy.run_path(str(PACKAGE.parents[1] / "tools" / "draw_layers.py"))
+    assert tool["PICTURE"].read_text() == tool["draw"](), "run python tools/draw_layers.py"
 
 
 # The checker itself: each of these is wrong, and must be found.
