@@ -24,6 +24,11 @@ SMALLER = {
         "size=64": "size=16",
         "(3, 64, 64)": "(3, 16, 16)",
     },
+    "twin_of_a_classifier": {
+        'load_dataset("mnist_sample")': 'load_dataset("mnist_sample")[:140]',
+        "(200, 50)": "(3, 50)",
+        "epochs=8": "epochs=1, batch_size=40",
+    },
     "your_own_extractor": {
         'load_dataset("mnist_sample")': 'load_dataset("mnist_sample")[:140]',
         "epochs=5": "epochs=1, batch_size=40",

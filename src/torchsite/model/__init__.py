@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from torchsite.model.black_box import BlackBox
+from torchsite.model.classifier_front import ClassifierFront
 from torchsite.model.config import BlackBoxConfig, ModelConfig, SiteConfig
 from torchsite.model.explanation import Explanation
 from torchsite.model.extractor import FeatureExtractor, ParameterGroup
@@ -35,6 +36,7 @@ __all__ = [
     "SITE",
     "BlackBox",
     "BlackBoxConfig",
+    "ClassifierFront",
     "Explanation",
     "FeatureExtractor",
     "ModelConfig",

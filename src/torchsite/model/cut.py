@@ -1,87 +1,65 @@
-"""The front of any network, up to a layer: what it answers there, without running what comes after.
+"""The front of any network, up to some layers: what it answers there, without what comes after.
 
-The layer is wrapped in a `Tap`, which hands over what it answers; the last one ends the pass. So the
-network's own code runs, whatever it is, and no hook stays on it. What comes after the last tap is gone.
+The network's code is read by torch.fx, but only that of the modules which hold one of the layers; every
+other module is called as it is, whatever its code does. Weights keep their names; what comes after the last
+layer is gone. The result is an ordinary module, which can be copied, saved and exported.
 """
 
-from collections.abc import Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import fx, nn
 
 from torchsite.errors import NotApplicableError
 from torchsite.modes import evaluating
-from torchsite.shapes import Features, Images
-
-_HANDED_OVER: ContextVar[list[Tensor]] = ContextVar("handed over")
 
 
-class _EndOfPass(Exception):  # not an error
-    """All that is wanted was handed over."""
+class _Reader(fx.Tracer):
+    """Looks into modules that hold one of the layers, and into no other."""
 
-
-class Tap(nn.Module):
-    """A layer that hands over what it answers, and ends the pass if it is the last."""
-
-    def __init__(self, layer: nn.Module, last: bool) -> None:
+    def __init__(self, layers: Sequence[str]) -> None:
         super().__init__()
-        self.layer, self.last = layer, last
+        self._layers = layers
+        self.answers: dict[nn.Module, list[fx.Node]] = {}
 
-    def forward(self, *inputs: Tensor, **options: Tensor) -> Tensor:
-        """What the layer answers; a copy goes on, lest the network change it in place."""
-        maps: Tensor = self.layer(*inputs, **options)
-        _HANDED_OVER.get().append(maps)
-        if self.last:
-            raise _EndOfPass
-        return maps.clone()
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Whether a module is called as it is."""
+        return not any(layer.startswith(f"{module_qualified_name}.") for layer in self._layers)
 
-
-class Cut(nn.Module):
-    """A network up to the last of some layers, by name and in the order in which they run; changes it."""
-
-    def __init__(self, network: nn.Module, layers: Sequence[str], images: Images) -> None:
-        super().__init__()
-        for name in layers:
-            _replace(network, name, Tap(network.get_submodule(name), name == layers[-1]))
-        self.network = network
-        self._remove_what_follows(layers[-1], images)
-
-    def forward(self, images: Images) -> list[Features]:
-        """What the layers answer, in order."""
-        maps: list[Features] = []
-        token = _HANDED_OVER.set(maps)
-        try:
-            self.network(images)
-        except _EndOfPass:
-            return maps
-        finally:
-            _HANDED_OVER.reset(token)
-        raise NotApplicableError("the network was not cut: its last layer did not run; name another")
-
-    def _remove_what_follows(self, last: str, images: Images) -> None:
-        """The pass ends inside the modules that hold the last layer: what has not run there never will."""
-        ran = self._modules_that_run(images)
-        steps = last.split(".")
-        for n in range(len(steps)):
-            parent = ".".join(steps[:n])
-            for name, child in list(self.network.get_submodule(parent).named_children()):
-                if not any(part in ran for part in child.modules()):
-                    _replace(self.network, f"{parent}.{name}".strip("."), nn.Identity())
-
-    def _modules_that_run(self, images: Images) -> set[nn.Module]:
-        ran: set[nn.Module] = set()
-        parts = list(self.network.modules())
-        handles = [part.register_forward_pre_hook(lambda part, _: ran.add(part)) for part in parts]
-        try:
-            with torch.no_grad(), evaluating(self):
-                self(images)
-        finally:
-            for handle in handles:
-                handle.remove()
-        return ran
+    def call_module(
+        self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Write down what every module answers."""
+        answer = super().call_module(m, forward, args, kwargs)
+        self.answers.setdefault(m, []).append(getattr(answer, "node", answer))
+        return answer
 
 
-def _replace(network: nn.Module, name: str, module: nn.Module) -> None:
-    parent, _, last = name.rpartition(".")
-    setattr(network.get_submodule(parent), last, module)
+def cut(network: nn.Module, layers: Sequence[str]) -> fx.GraphModule:
+    """A module that answers what the layers do, as a list; the layers are named in the order they run.
+
+    It shares its weights with the network.
+    """
+    reader = _Reader(layers)
+    try:
+        with evaluating(network):
+            graph = reader.trace(network)
+    except Exception as error:  # code that depends on values fails in many ways
+        raise NotApplicableError(
+            f"{type(network).__name__} cannot be cut at {', '.join(layers)}, since its code cannot be read "
+            f"({str(error).splitlines()[0]}): name another layer, or write a module of your own that answers "
+            "what you want there, and pass it as the feature extractor"
+        ) from error
+    answers = [reader.answers.get(network.get_submodule(layer), []) for layer in layers]
+    for layer, found in zip(layers, answers, strict=True):
+        if len(found) != 1:
+            raise NotApplicableError(
+                f"layer {layer!r} runs {len(found)} times in a pass: name one that runs once"
+            )
+    (end,) = (node for node in graph.nodes if node.op == "output")
+    end.args = ([found[0] for found in answers],)
+    front = fx.GraphModule(network, graph, "Front")
+    front.graph.eliminate_dead_code()
+    front.recompile()
+    front.delete_all_unused_submodules()
+    return front.train(network.training)

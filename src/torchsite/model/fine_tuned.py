@@ -4,6 +4,7 @@ The batch norms of a body that has learnt keep their statistics in training: bat
 spoil them. A body of random weights is an ordinary part of the model: full rate, statistics of its own.
 """
 
+from collections.abc import Sequence
 from typing import Self
 
 from torch import nn
@@ -49,6 +50,15 @@ class FineTuned(FeatureExtractor):
             ParameterGroup(tuple(self.answer.parameters())),
         ]
         return [group for group in groups if group.parameters]
+
+
+class Only(nn.Module):
+    """An answer that is the only map of the body, as it is."""
+
+    def forward(self, maps: Sequence[Features]) -> Features:
+        """The only one."""
+        (only,) = maps
+        return only
 
 
 def prepared(network: nn.Module) -> nn.Module:

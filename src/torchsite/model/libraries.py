@@ -27,9 +27,9 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from torchsite.errors import ConfigError, MissingExtraError, WeightsError
-from torchsite.model.fine_tuned import FineTuned
+from torchsite.model.fine_tuned import FineTuned, Only
 from torchsite.model.lateral_sum import LateralSum
-from torchsite.shapes import Features, Size
+from torchsite.shapes import Size
 
 HUB = "hub"
 USUAL_STRIDE = 8
@@ -106,15 +106,6 @@ class LibraryExtractor(FineTuned):
         return (
             super().receptive_field(channels) if self.backbone.takes_any_size() else max(self.backbone.size)
         )
-
-
-class Only(nn.Module):
-    """One level as it is."""
-
-    def forward(self, maps: Sequence[Features]) -> Features:
-        """The only one."""
-        (only,) = maps
-        return only
 
 
 def chosen_levels(strides: Sequence[int], level: Level) -> tuple[int, ...]:

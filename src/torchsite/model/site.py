@@ -17,15 +17,18 @@ class. The probabilities are the same, so training (`run`) does without.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from torchsite.layers import Layer
 from torchsite.model.base import ImageClassifier
+from torchsite.model.classifier_front import ClassifierFront, n_classes_of
 from torchsite.model.config import ACTIVATIONS, Part, SiteConfig, describe
 from torchsite.model.explanation import Explanation
+from torchsite.model.extractor import ImageShape
 from torchsite.model.generators import build_generator, check_prototypes
 from torchsite.modes import evaluating
 from torchsite.shapes import Features, Images, Logits, Prototypes
@@ -89,6 +92,30 @@ class SITE(ImageClassifier):
         check_prototypes(self.generator, self.feature_shape, config.n_classes)
         self.bound_prototypes = ACTIVATIONS[activation]()
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # fastest, from birth
+
+    @classmethod
+    def from_classifier(
+        cls,
+        classifier: nn.Module,
+        image_shape: ImageShape,
+        layer: Layer | None = None,
+        *,
+        depth: int | None = 16,
+        fine_tuning: float = 0.1,
+        generator: Part = "spatial",
+        zero_sum: bool = True,
+        **options: Any,
+    ) -> Self:
+        """A twin that explains itself: the classifier up to a layer is its extractor, the rest must learn.
+
+        `layer` is a module of the classifier or its dotted name; unless told, the last one with rows and
+        columns. The classifier stays as it is; the copy is tuned at `fine_tuning` of the learning rate, or
+        with 0 not at all. `options` are those of `SITE`: the names of the `classes`, the `mean` and `std`
+        that the classifier's pictures were normalised with (unless told: they were not), and so on.
+        """
+        front = ClassifierFront(classifier, image_shape, layer, depth, fine_tuning)
+        n_classes = n_classes_of(classifier, image_shape)
+        return cls(front, generator, n_classes, image_shape=image_shape, zero_sum=zero_sum, **options)
 
     @property
     def takes_any_size(self) -> bool:

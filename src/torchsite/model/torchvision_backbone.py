@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from torchsite.errors import ConfigError, WeightsError
 from torchsite.layers import Shape, spatial_layers
-from torchsite.model.cut import Cut
+from torchsite.model.cut import cut
 from torchsite.model.libraries import Backbone, LibraryExtractor, imported, not_loaded, unknown_name
 from torchsite.model.weight_files import read_weights
 from torchsite.modes import evaluating
@@ -48,7 +48,7 @@ class TorchvisionBackbone(Backbone):
         """Without what comes after the last level."""
         layers = list(levels_of(self.name).items())
         names, depths = [layers[n][0] for n in levels], [layers[n][1][0] for n in levels]
-        return Cut(create(self.name), names, torch.zeros(1, 3, SIDE, SIDE)), depths
+        return cut(create(self.name), names), depths
 
     def weights(self, levels: Sequence[int], file: Path | None) -> dict[str, Tensor]:
         """The classifier is filled first, then cut."""
@@ -58,7 +58,7 @@ class TorchvisionBackbone(Backbone):
             network.load_state_dict(self._published())
         else:
             _fill(network, read_weights(file), file, f"torchvision/{self.name}")
-        return Cut(network, names, torch.zeros(1, 3, SIDE, SIDE)).state_dict()
+        return cut(network, names).state_dict()
 
     def statistics(self) -> tuple[Sequence[float], Sequence[float]]:
         """As its weights were trained."""

@@ -106,17 +106,20 @@ def test_a_level_of_torchvision_is_what_the_network_has_there():
     torch.random.manual_seed(0)
     network = torchvision.models.resnet18().eval()
     extractor = build_extractor("torchvision/resnet18", SHAPE, {"weights": None, "depth": None, "level": 2})
-    own = {k.removeprefix("network.").replace(".layer.", ".", 1): v for k, v in network.state_dict().items()}
-    mine = {
-        k: own[k.removeprefix("network.").replace("layer2.layer.", "layer2.")]
-        for k in extractor.body.state_dict()
-    }
-    extractor.body.load_state_dict(mine)
+    own = network.state_dict()
+    extractor.body.load_state_dict({name: own[name] for name in extractor.body.state_dict()})
     images = torch.rand(2, *SHAPE)
     expected = network.layer2(
         network.layer1(network.maxpool(network.relu(network.bn1(network.conv1(images)))))
     )
     assert torch.allclose(extractor.eval()(images), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["torchvision/resnet18", "timm/test_vit"])
+def test_models_with_them_can_be_exported(name):
+    model, images = site(name, **RANDOM).eval(), torch.rand(2, *SHAPE)
+    program = torch.export.export(model, (images,))
+    assert torch.allclose(program.module()(images), model(images), atol=1e-5)
 
 
 @pytest.mark.parametrize(
