@@ -66,8 +66,8 @@ def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
-def test_there_are_seven_and_none_is_longer_than_fifteen_lines():
-    assert len(EXAMPLES) == 7
+def test_there_are_eight_and_none_is_longer_than_fifteen_lines():
+    assert len(EXAMPLES) == 8
     assert {path.stem for path in EXAMPLES} == set(SMALLER)
     for path in EXAMPLES:
         assert len(path.read_text().splitlines()) <= 15, path.name
