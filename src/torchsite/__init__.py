@@ -13,7 +13,7 @@ from torchsite.version import __version__
 
 if TYPE_CHECKING:
     from torchsite import attribution, metrics
-    from torchsite.data import load_dataset
+    from torchsite.data import as_images, load_dataset
     from torchsite.evaluation.compare import compare
     from torchsite.model import SITE, BlackBox, Explanation
     from torchsite.training import TrainingConfig, fit
@@ -26,6 +26,7 @@ __all__ = [
     "TrainingConfig",
     "TransformFamily",
     "__version__",
+    "as_images",
     "attribution",
     "compare",
     "fit",
@@ -39,6 +40,7 @@ _HOMES = {
     "Explanation": "torchsite.model",
     "TrainingConfig": "torchsite.training",
     "TransformFamily": "torchsite.transforms",
+    "as_images": "torchsite.data",
     "compare": "torchsite.evaluation.compare",
     "fit": "torchsite.training",
     "load_dataset": "torchsite.data",

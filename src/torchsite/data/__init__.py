@@ -4,6 +4,7 @@
 batches up in the whole tensors.
 """
 
+from torchsite.data.as_images import ImagesLike, as_images
 from torchsite.data.bam import BamDataset
 from torchsite.data.bam_sources import compose_bam, load_bam
 from torchsite.data.catalogue import CATALOGUE
@@ -14,6 +15,8 @@ __all__ = [
     "CATALOGUE",
     "BamDataset",
     "Dataset",
+    "ImagesLike",
+    "as_images",
     "batches",
     "compose_bam",
     "load_bam",

@@ -6,6 +6,7 @@ uint8 until a batch of them is used; models take float images in [0, 1] and norm
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,7 +21,10 @@ Index = int | slice | Tensor | Sequence[int] | np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Labelled pictures of one size; an index, a slice or an index array selects a smaller `Dataset`."""
+    """Labelled pictures of one size; an index, a slice or an index array selects a smaller `Dataset`.
+
+    `paths` are the files that the pictures were read from, row by row; there are none if there were no files.
+    """
 
     images: Pixels
     labels: Labels
@@ -28,9 +32,14 @@ class Dataset:
     name: str = "unnamed"
     split: str = ""
     skipped: int = 0
+    paths: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         _check_tensors(self.images, self.labels)
+        if self.paths and len(self.paths) != len(self.labels):
+            raise ShapeError(
+                f"paths: expected {len(self.labels)}, one for each image, or none, got {len(self.paths)}"
+            )
         lowest, highest = (int(end) for end in self.labels.aminmax()) if len(self.labels) else (0, 0)
         if lowest < 0 or highest >= max(1, len(self.classes)):
             raise DataError(
@@ -43,7 +52,9 @@ class Dataset:
 
     def __getitem__(self, index: Index) -> "Dataset":
         rows = as_rows(index, len(self))
-        return replace(self, images=self.images[rows], labels=self.labels[rows])
+        kept = torch.arange(len(self))[rows].tolist() if self.paths else []
+        paths = tuple(self.paths[row] for row in kept)
+        return replace(self, images=self.images[rows], labels=self.labels[rows], paths=paths)
 
     def __iter__(self) -> Iterator["Dataset"]:
         return (self[row] for row in range(len(self)))

@@ -71,9 +71,10 @@ def read_pictures(listing: Listing, request: Request) -> tuple[Dataset, Listing]
     labels = torch.tensor(listing.labels)[kept]
     _check_classes(listing, labels)
     skipped = len(listing.files) - len(kept)
-    data = Dataset(torch.from_numpy(pixels), labels, listing.classes, listing.name, request.split, skipped)
     files = tuple(listing.files[row] for row in kept)
-    return data, replace(listing, files=files, labels=tuple(labels.tolist()))
+    listing = replace(listing, files=files, labels=tuple(labels.tolist()))
+    images, name = torch.from_numpy(pixels), listing.name
+    return Dataset(images, labels, listing.classes, name, request.split, skipped, listing.paths), listing
 
 
 def _key(listing: Listing, size: int) -> str:

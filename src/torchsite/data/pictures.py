@@ -5,6 +5,8 @@ transparent shows white. The aspect is kept: the shorter side takes the working 
 Models of grey pictures see the luma of ITU-R BT.601, 0.299 R + 0.587 G + 0.114 B.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +30,27 @@ class UnreadableImageError(DataError):
 
 def decode(path: Path, size: int) -> np.ndarray:
     """The picture as uint8 of 3 × size × size."""
+    with opened(path) as file:
+        return fitted(file, size)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Image.Image]:
+    """A picture file; whatever goes wrong while it is read is an error that names it."""
     try:
         with Image.open(path) as file:
             _check_pixels(file)
-            return fitted(file, size)
+            yield file
     except Exception as error:  # damaged files make Pillow fail in many ways
         raise _unreadable(path, error) from error
+
+
+def plain_pixels(picture: Image.Image) -> np.ndarray:
+    """A picture as uint8 of channels × height × width, upright, of its own size: grey has one channel."""
+    upright = _upright(picture)
+    grey = upright.mode in ("1", "L")
+    pixels = np.array(upright.convert("L") if grey else _on_white(upright))
+    return pixels[None] if grey else pixels.transpose(2, 0, 1)
 
 
 def read_picture(path: Path, shape: tuple[int, int, int]) -> Float[Tensor, "channels height width"]:

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from torchsite.data import ImagesLike, as_images
 from torchsite.errors import NotApplicableError, ShapeError
 from torchsite.modes import evaluating
 from torchsite.shapes import Heatmaps, Images, Labels, Logits
@@ -92,6 +93,13 @@ def as_explainer(thing: Any, model: nn.Module | None = None, *, relative: bool |
         f"cannot explain with {_name(thing)}: expected a function (images, classes) → maps, a function "
         "(model, images, classes) → maps, an object with .attribute(inputs, target), or a model with .explain"
     )
+
+
+def pictures_for(model: nn.Module | None, pictures: ImagesLike) -> Images:
+    """Pictures in any form that `as_images` takes; files are fitted to what the model sees, if it says so."""
+    if isinstance(pictures, Tensor) and pictures.is_floating_point():
+        return pictures
+    return as_images(pictures, getattr(getattr(model, "config", None), "image_shape", None))
 
 
 def _from_class(kind: type, model: nn.Module | None) -> Explainer:

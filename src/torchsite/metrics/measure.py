@@ -6,6 +6,7 @@ turns a batch into per-image statistics, `_compute` turns sums into the result, 
 """
 
 import abc
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,9 +15,10 @@ from jaxtyping import Float, Int64
 from torch import Tensor, distributed, nn
 from torchmetrics import Metric
 
+from torchsite.data import ImagesLike
 from torchsite.errors import ConfigError, ShapeError
 from torchsite.metrics.estimate import N_RESAMPLES, resample_weights
-from torchsite.metrics.explainer import Explainer, as_explainer
+from torchsite.metrics.explainer import Explainer, as_explainer, pictures_for
 from torchsite.metrics.poses import Poses
 from torchsite.randomness import Rng, make_rng
 from torchsite.shapes import Heatmaps, Images, Labels
@@ -156,8 +158,8 @@ class Measure(Bootstrapped):
 
     def update(
         self,
-        images: Images,
-        labels: Labels,
+        images: ImagesLike,
+        labels: Labels | Sequence[int],
         classes: Labels | None = None,
         indices: Int64[Tensor, " batch"] | None = None,
         regions: Heatmaps | None = None,
@@ -165,16 +167,22 @@ class Measure(Bootstrapped):
     ) -> None:
         """Add a batch. `classes` are those to explain (default: the labels), `indices` the pictures' numbers
         in the data set (default: counted on from 0), on which transforms and resamples depend."""
+        images, labels = self._pictures(images), torch.as_tensor(labels)
         indices = self._next_indices(len(images)) if indices is None else indices
-        classes = labels if classes is None else classes
+        classes = labels if classes is None else torch.as_tensor(classes)
         batch = Batch(images, labels, classes, indices.cpu(), regions, larger)
         self._add(self._update(batch), batch.indices)
 
-    def forward(self, images: Images, labels: Labels, *args: Any, **options: Any) -> Any:
+    def forward(self, images: ImagesLike, labels: Labels, *args: Any, **options: Any) -> Any:
         """Add a batch and return the result on this batch alone."""
+        images = self._pictures(images)
         if len(args) < 2 and options.get("indices") is None:
             options["indices"] = self._next_indices(len(images))
         return super().forward(images, labels, *args, **options)
+
+    def _pictures(self, pictures: ImagesLike) -> Images:
+        """Pictures in any form that `as_images` takes, files fitted to what the model sees."""
+        return pictures_for(self.explainer.model, pictures)
 
     @abc.abstractmethod
     def _update(self, batch: Batch) -> Statistics:

@@ -24,14 +24,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from torchsite.data import ImagesLike
 from torchsite.errors import ShapeError
 from torchsite.metrics.carried import carry
 from torchsite.metrics.estimate import N_RESAMPLES, Estimate, estimates, ratio
+from torchsite.metrics.explainer import as_explainer, pictures_for
 from torchsite.metrics.grouping import N_BINS, Curve, Grouping, calibrated, partner_offset
 from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
 from torchsite.metrics.poses import Poses
 from torchsite.randomness import Rng
-from torchsite.shapes import Heatmaps, Images, Labels, Masks
+from torchsite.shapes import Heatmaps, Labels, Masks
 from torchsite.transforms import Transform, TransformFamily
 
 
@@ -57,7 +59,7 @@ class SelfConsistencyResult(NamedTuple):
 
 def self_consistency(
     explain: Any,
-    images: Images,
+    images: ImagesLike,
     classes: Labels,
     *,
     family: TransformFamily | None = None,
@@ -67,6 +69,7 @@ def self_consistency(
     n_resamples: int = N_RESAMPLES,
 ) -> SelfConsistencyResult:
     """Measure an explainer on pictures in memory, `chunk` of them (at least 3) at a time: see above."""
+    images = pictures_for(as_explainer(explain).model, images)
     if len(images) < 2:
         raise ShapeError(
             f"the mismatched floor pairs different pictures: expected two or more, got {len(images)}"

@@ -7,6 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
+from torchsite.data import ImagesLike, as_images
 from torchsite.errors import ShapeError
 from torchsite.model.config import ModelConfig, Part
 from torchsite.model.extractor import FeatureExtractor, ImageShape, as_extractor, feature_shape
@@ -70,6 +71,13 @@ class ImageClassifier(Pretrained):
     def any_size(self) -> bool:
         """Whether pictures may be of another size than `config.image_shape`: multiples of the stride."""
         return self.takes_any_size and self.stride is not None
+
+    def prepare(self, pictures: ImagesLike) -> Images:
+        """Float tensors as they are, all else as float images in [0, 1]: see `as_images`."""
+        if isinstance(pictures, Tensor) and pictures.is_floating_point():
+            return pictures
+        like = next(self.parameters())
+        return as_images(pictures, self.config.image_shape).to(like.device, like.dtype)
 
     def extract(self, images: Images) -> Features:
         """What the extractor answers, as it is, to pictures that this model can take."""

@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import nn
 
+from torchsite.data import ImagesLike
 from torchsite.model.base import ImageClassifier
 from torchsite.model.config import BlackBoxConfig, Part, SiteArchitecture, describe
 from torchsite.model.generators import build_encoder, encoder_options
-from torchsite.shapes import Images, Logits
+from torchsite.shapes import Logits
 
 
 class BlackBox(ImageClassifier):
@@ -56,6 +57,6 @@ class BlackBox(ImageClassifier):
         """Whether the encoder takes features of any size."""
         return self.encoder.any_size
 
-    def forward(self, images: Images) -> Logits:
-        """Logits."""
-        return self.classifier(self.encoder(self.bound_features(self.extract(images))))
+    def forward(self, images: ImagesLike) -> Logits:
+        """Logits; pictures may come in any form that `as_images` takes."""
+        return self.classifier(self.encoder(self.bound_features(self.extract(self.prepare(images)))))

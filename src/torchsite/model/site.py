@@ -23,6 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from torchsite.data import ImagesLike
 from torchsite.layers import Layer
 from torchsite.model.base import ImageClassifier
 from torchsite.model.classifier_front import ClassifierFront, n_classes_of
@@ -137,9 +138,9 @@ class SITE(ImageClassifier):
         evidence = (prototypes * features.unsqueeze(1)).sum(2) * self.product_scale
         return Forward(features, raw, prototypes, evidence)
 
-    def forward(self, images: Images) -> Logits:
-        """Logits, as of any classifier."""
-        return self.answer(images).logits
+    def forward(self, images: ImagesLike) -> Logits:
+        """Logits, as of any classifier; pictures may come in any form that `as_images` takes."""
+        return self.answer(self.prepare(images)).logits
 
     def answer(self, images: Images, relative: bool | None = None) -> Forward:
         """One pass as the model answers: relative to all classes or not; None: as it is configured."""
@@ -147,14 +148,15 @@ class SITE(ImageClassifier):
         return run.relative() if (self.config.zero_sum if relative is None else relative) else run
 
     @torch.no_grad()
-    def explain(self, images: Images, relative: bool | None = None) -> Explanation:
+    def explain(self, images: ImagesLike, relative: bool | None = None) -> Explanation:
         """Predict and keep the reasons; in evaluation mode, whatever mode the model is in.
 
         With `relative` the evidence is that beyond the mean of all classes, without it the paper's; None is
         what the model is configured to show. The probabilities are the same.
         """
+        prepared = self.prepare(images)
         with evaluating(self):
-            run = self.answer(images, relative)
+            run = self.answer(prepared, relative)
         return Explanation(
-            images, run.features, run.prototypes, run.evidence, self.product_scale, self.classes
+            prepared, run.features, run.prototypes, run.evidence, self.product_scale, self.classes
         )

@@ -41,7 +41,7 @@ class Spatial(nn.Module):
         (torch.rand(2, 1, 12, 11), r"expected images of shape \(batch, 1, 12, 12\), got \(2, 1, 12, 11\)"),
         (torch.rand(2, 3, 12, 12), "expected images of shape"),
         (torch.rand(1, 12, 12), "expected images of shape"),
-        (torch.zeros(2, 1, 12, 12, dtype=torch.uint8), r"got torch.uint8: use `images.float\(\) / 255`"),
+        (torch.zeros(2, 1, 12, 12, dtype=torch.int64), "expected uint8 or floats"),
         (torch.rand(2, 1, 12, 12, dtype=torch.float64), "expected torch.float32 images"),
     ],
 )
