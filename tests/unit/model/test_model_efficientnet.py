@@ -1,22 +1,32 @@
 """The pretrained extractor: whose weights it has, what trains, and what is needed to load it again."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 
 from torchsite.errors import ConfigError, WeightsError
 from torchsite.model import SITE, BlackBox, efficientnet
-from torchsite.model.efficientnet import Lite0, imagenet_weights
+from torchsite.model.efficientnet import LITE0, LITE1, LITE2, Lite, imagenet_weights
 from torchsite.model.extractors import build_extractor
 from torchsite.training import TrainingConfig
 from torchsite.training.optimisers import make_optimisers
 
 SMALL = {"widths": [4, 8, 8], "code": 16, "trunk": [8, 8, 8]}
-needs_weights = pytest.mark.skipif(not efficientnet.is_installed(), reason="torchsite[pretrained] is missing")
+needs_weights = pytest.mark.skipif(
+    not all(map(efficientnet.is_installed, (LITE0, LITE1, LITE2))), reason="torchsite[pretrained] is missing"
+)
 
 
 def blank(**options):
     return build_extractor("efficientnet_lite0", (3, 64, 64), options)
+
+
+@pytest.mark.parametrize("name", ["efficientnet_lite1", "efficientnet_lite2"])
+def test_the_larger_ones_answer_alike(name):
+    extractor = build_extractor(name, (3, 64, 64), {"depth": 5}).eval()
+    assert extractor(torch.rand(1, 3, 64, 64)).shape == (1, 5, 8, 8)
 
 
 @pytest.mark.parametrize(("stride", "side"), [(8, 8), (4, 16)])
@@ -26,7 +36,7 @@ def test_answers_at_an_eighth_or_a_quarter(stride, side):
 
 
 def test_maps_of_four_resolutions_have_the_widths_that_are_summed():
-    maps = Lite0().eval()(torch.rand(1, 3, 96, 64))
+    maps = Lite().eval()(torch.rand(1, 3, 96, 64))
     assert [tuple(part.shape[1:]) for part in maps] == [(24, 24, 16), (40, 12, 8), (112, 6, 4), (320, 3, 2)]
 
 
@@ -68,22 +78,22 @@ def test_grey_pictures_are_refused():
 
 
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(efficientnet, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(efficientnet, "find_spec", lambda _: None)
     with pytest.raises(WeightsError, match=r"torchsite\[pretrained\]"):
         SITE("efficientnet_lite0", "lateral", 3, image_shape=(3, 64, 64))
 
 
 @needs_weights
-def test_another_file_is_not_opened(monkeypatch):
-    monkeypatch.setattr(efficientnet, "SHA256", "0" * 64)
+def test_another_file_is_not_opened():
     with pytest.raises(WeightsError, match="not the published file"):
-        imagenet_weights()
+        imagenet_weights(replace(LITE0, sha256="0" * 64))
 
 
 @needs_weights
-def test_the_published_weights_fill_every_place():
-    weights = imagenet_weights()
-    network = Lite0()
+@pytest.mark.parametrize("variant", [LITE0, LITE1, LITE2], ids=lambda variant: variant.name)
+def test_the_published_weights_fill_every_place(variant):
+    weights = imagenet_weights(variant)
+    network = Lite(variant)
     assert weights.keys() == network.state_dict().keys()
     network.load_state_dict(weights)
     assert float(network.stem[0].weight.detach().std()) > 0.1
@@ -98,7 +108,7 @@ def test_a_model_starts_from_imagenet_and_comes_back_without_the_extra(tmp_path,
     assert torch.equal(model.feature_extractor.stages.stem[0].weight, expected)
     assert model.config.mean == efficientnet.MEAN
     folder = model.save_pretrained(tmp_path)
-    monkeypatch.setattr(efficientnet, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(efficientnet, "find_spec", lambda _: None)
     again = SITE.from_pretrained(folder)
     images = torch.rand(2, 3, 64, 64)
     assert torch.equal(again(images), model(images))

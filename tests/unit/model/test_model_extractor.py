@@ -12,7 +12,9 @@ from torchsite.training import TrainingConfig
 from torchsite.training.optimisers import make_optimisers
 
 SMALL = {"widths": (4, 4), "trunk": (4, 4)}
-STRIDES = {"identity": 1, "small_cnn": 4, "pyramid": 2, "resnet18": 2, "efficientnet_lite0": 8}
+STRIDES = {"identity": 1, "small_cnn": 4, "pyramid": 2, "resnet18": 2} | {
+    f"efficientnet_lite{n}": 8 for n in range(3)
+}
 
 
 class Told(FeatureExtractor):

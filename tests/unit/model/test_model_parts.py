@@ -57,7 +57,9 @@ def test_an_empty_batch_has_an_empty_explanation():
     assert found.heatmaps(classes=1).shape == (0, 12, 12)
 
 
-@pytest.mark.parametrize("extractor", sorted(set(EXTRACTORS) - {"efficientnet_lite0"}))
+@pytest.mark.parametrize(
+    "extractor", sorted(name for name in EXTRACTORS if not name.startswith("efficientnet"))
+)
 @pytest.mark.parametrize("shape", [(1, 27, 31), (5, 9, 33), (3, 1, 1)])
 def test_sizes_and_channels_are_free(extractor, shape):
     depth = {} if extractor == "identity" else {"depth": 2}
