@@ -236,7 +236,7 @@ def test_an_empty_mask_is_not_counted():
     ("spoil", "said"),
     [
         (lambda x, y: (x[:, 0], y), "float images"),
-        (lambda x, y: ((255 * x).byte(), y), "uint8"),
+        (lambda x, y: ((255 * x).long(), y), "expected uint8"),
         (lambda x, y: (x, y.float()), "labels: expected int64"),
         (lambda x, y: (x, y[:2]), r"labels: expected int64 of shape \(3,\)"),
         (lambda x, y: (x, y, y, torch.arange(2)), "indices"),
