@@ -10,7 +10,8 @@ A posed picture with black corners shows its pose: a network may find the corner
 pose, which is consistent and says nothing. Such a template is perfect on black corners, falls where they are
 filled, is perfect on pictures without content (raw 1), and says as much about nothing as about something
 (evidence 1). A map that follows what is seen keeps `filled` near `black` and says little of grey pictures.
-Maps that are rescaled one by one (to a maximum of 1, say) have no size: their evidence means nothing.
+Grey pictures are explained for the class of the real ones, which is kind to a model with a favourite
+class for nothing. Maps that are rescaled one by one have no size: their evidence means nothing.
 
 The same poses, classes, masks and partners as in self-consistency, so `black` is that measure's number.
 """
