@@ -72,12 +72,14 @@ class AdditiveEvidence(Term, name="additive_evidence"):
 
     With `of: picture` a part of the pictures (`portion`) gets a further view, upright and masked; with
     `of: pose` the posed view itself is masked, which costs nothing. `place` weighs where the evidence stands
-    beside how much there is of it. `blocks` are numbers of blocks along the shorter side, one of them drawn
-    for each picture; the share of blocks that is kept is uniform in `kept`.
+    beside how much there is of it, between sums over `pool` × `pool` cells: single cells can agree by what is
+    bright or dark there, without being true. `blocks` are numbers of blocks along the shorter side, one of
+    them drawn for each picture; the share of blocks that is kept is uniform in `kept`.
     """
 
     of: Literal["picture", "pose"] = "picture"
     place: float = 1.0
+    pool: int = 4
     portion: float = 0.5
     blocks: tuple[int, ...] = (4, 8, 16)
     kept: tuple[float, float] = (0.1, 0.9)
@@ -94,6 +96,8 @@ class AdditiveEvidence(Term, name="additive_evidence"):
             raise ConfigError(f"additive_evidence.portion: expected a share in (0, 1], got {self.portion}")
         if not self.place >= 0:
             raise ConfigError(f"additive_evidence.place: expected at least 0, got {self.place}")
+        if self.pool < 1:
+            raise ConfigError(f"additive_evidence.pool: expected at least 1 cell, got {self.pool}")
         if not self.fill:
             raise ConfigError("additive_evidence.fill: expected at least one filling, got none")
         for name in self.fill:
@@ -125,7 +129,7 @@ class AdditiveEvidence(Term, name="additive_evidence"):
         amount = own_and_all(additive_losses(said, heard), labels[: len(heard)])
         if not self.place:
             return Found(amount)
-        place = own_and_all(place_losses(said, heard), labels[: len(heard)])
+        place = own_and_all(place_losses(said, heard, self.pool), labels[: len(heard)])
         return Found(amount + self.place * place, {"evidence in place": place})
 
 
@@ -134,8 +138,10 @@ def additive_losses(said: Evidence, heard: Evidence) -> ClassLosses:
     return F.smooth_l1_loss(said.sum((-2, -1)), heard.sum((-2, -1)), reduction="none")
 
 
-def place_losses(said: Evidence, heard: Evidence) -> ClassLosses:
-    """1 - cosine of the two maps: the evidence that is left stays where it was."""
+def place_losses(said: Evidence, heard: Evidence, pool: int = 1) -> ClassLosses:
+    """1 - cosine of the two maps, summed over `pool` × `pool` cells: what is left stays where it was."""
+    if pool > 1:
+        said, heard = (F.avg_pool2d(maps, pool, ceil_mode=True, divisor_override=1) for maps in (said, heard))
     return 1 - F.cosine_similarity(said.flatten(-2), heard.flatten(-2), dim=-1, eps=1e-6)
 
 

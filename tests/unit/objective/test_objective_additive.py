@@ -51,10 +51,10 @@ BLACK = AdditiveEvidence(
 )  # blocks of 4 pixels: the cells themselves
 
 
-def aligned(batch):
-    """The same batch with masks whose blocks begin where cells do."""
+def aligned(batch, cells=None):
+    """The same batch with masks of whole cells: these, or random ones."""
     *others, last = batch.shown
-    cells = torch.rand(N, 7, 7, generator=make_rng(2)) < 0.5
+    cells = torch.rand(N, 7, 7, generator=make_rng(2)) < 0.5 if cells is None else cells
     mask = cells.repeat_interleave(4, 1).repeat_interleave(4, 2)
     return replace(batch, shown=(*others, replace(last, all_visible=mask)))
 
@@ -66,8 +66,8 @@ def test_an_additive_model_has_no_loss():
 
 
 def test_a_model_that_looks_at_the_whole_has_a_loss():
-    batch = aligned(batch_of([BLACK]))
-    step = step_of(BLACK, batch)
+    left = (torch.arange(7) < 4).expand(N, 7, 7)
+    step = step_of(BLACK, aligned(batch_of([BLACK]), left))
     spread = step.run.evidence.mean((-2, -1), keepdim=True).expand_as(step.run.evidence)
     template = replace(step, run=replace(step.run, evidence=spread))
     assert BLACK.loss(template, None).loss.item() > 0.1
@@ -75,7 +75,7 @@ def test_a_model_that_looks_at_the_whole_has_a_loss():
 
 def test_the_term_is_its_formula():
     """A loop over pictures and classes in float64."""
-    term = AdditiveEvidence(portion=0.5, place=0.7)
+    term = AdditiveEvidence(portion=0.5, place=0.7, pool=1)
     batch = batch_of([term])
     step = step_of(term, batch)
     whole = step.view("upright").run.evidence.double()
@@ -126,9 +126,19 @@ def test_the_posed_view_can_be_the_masked_one():
     shown = F.adaptive_avg_pool2d(seen.visible.float()[:, None], (7, 7))
     said, heard = seen.pose(whole) * shown, seen.run.relative().evidence
     expected = own_and_all(additive_losses(said, heard), batch.labels) + own_and_all(
-        place_losses(said, heard), batch.labels
+        place_losses(said, heard, 4), batch.labels
     )
     torch.testing.assert_close(term.loss(step, None).loss, expected)
+
+
+def test_places_are_compared_between_sums_over_cells():
+    said, heard = (torch.randn(2, 3, 7, 6, generator=make_rng(k)) for k in (0, 1))
+    sums = [
+        torch.stack([maps[..., r : r + 4, c : c + 4].sum((-2, -1)) for r in (0, 4) for c in (0, 4)], dim=-1)
+        for maps in (said, heard)
+    ]
+    expected = 1 - torch.nn.functional.cosine_similarity(*sums, dim=-1)
+    torch.testing.assert_close(place_losses(said, heard, 4), expected)
 
 
 def test_a_portion_of_the_pictures_costs_a_portion_of_a_view():
@@ -195,6 +205,7 @@ def test_the_black_box_is_taught_by_masked_pictures_too():
         ({"blocks": (1,)}, "blocks: expected numbers from 2 on"),
         ({"portion": 0.0}, "portion: expected a share"),
         ({"place": -1.0}, "place: expected at least 0"),
+        ({"pool": 0}, "pool: expected at least 1 cell"),
         ({"fill": ()}, "fill: expected at least one"),
         ({"fill": ("other",)}, "what hides must be neutral"),
         ({"fill": ("blak",)}, "did you mean 'black'"),
