@@ -28,7 +28,7 @@ def test_sigterm_saves_and_exits_with_143(tmp_path):
     process = start(tmp_path / "run", 200)
     wait_for_step(tmp_path / "run", process)
     os.kill(process.pid, signal.SIGTERM)
-    process.join(60)
+    process.join()
     assert process.exitcode == 143
     assert last_checkpoint(tmp_path / "run") is not None
     before = newest(tmp_path / "run")

@@ -185,7 +185,7 @@ def test_two_processes_have_the_class_means_of_one(tmp_path):
     for one in processes:
         one.start()
     for one in processes:
-        one.join(60)
+        one.join()
         assert one.exitcode == 0
     expected = learn(torch.arange(8))
     for rank in range(2):

@@ -25,7 +25,7 @@ from torchsite.model.drawing import new_figure, prototype_pictures, show_picture
 from torchsite.paper.accuracy import MEASURES
 from torchsite.paper.cache import save_result
 from torchsite.paper.experiment import Arrays
-from torchsite.paper.models import QUICK, train_or_load
+from torchsite.paper.models import N_QUICK, QUICK, train_or_load
 from torchsite.paper.section import Pictures
 from torchsite.paper.shown import pose_of
 from torchsite.report.format import markdown_table, score
@@ -65,8 +65,8 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
     study = STUDIES[name]
     common = dict(study.common) | (dict(QUICK) if quick else {})
     name_of_data = common.get("data", study.recipe)
-    test = load_dataset(name_of_data, "test")
-    data = load_dataset(name_of_data, "train")[: study.n_pictures], test
+    test = load_dataset(name_of_data, "test")[: N_QUICK["test"] if quick else None]
+    data = load_dataset(name_of_data, "train")[: N_QUICK["train"] if quick else study.n_pictures], test
     as_judge = common | {"model.kind": "black_box"}
     judge = train_or_load(study.recipe, folder / "judge", as_judge, data=data, progress=progress)
     assert isinstance(judge, BlackBox)

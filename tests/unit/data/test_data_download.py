@@ -101,7 +101,7 @@ def test_many_at_once_get_one_whole_file(mirror, tmp_path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join()
     assert [path.read_bytes() == CONTENT for path in results] == [True] * 4
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("file")] == ["file"]
 

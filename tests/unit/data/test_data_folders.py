@@ -100,7 +100,7 @@ def test_many_at_once_share_one_cache(tmp_path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join()
     assert len(results) == 4
     assert all(torch.equal(result.images, results[0].images) for result in results)
     assert len(caches(tmp_path)) == 1

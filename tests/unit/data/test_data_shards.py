@@ -49,7 +49,7 @@ def test_processes_divide_the_shards_and_the_file_is_the_same(tmp_path, small_sh
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join()
     assert joins == {rank: rank == 0 for rank in range(ranks)}
     assert sorted(decoded) == sorted(f"{i}.png" for i in range(n)), "each picture is decoded once"
     kept = make(tmp_path, n).join(tmp_path / "pixels.bin")
@@ -125,7 +125,7 @@ def test_the_other_processes_wait_for_the_first(tmp_path, monkeypatch):
     assert waiting.is_alive()
     monkeypatch.setenv("RANK", "0")
     first = load_dataset(root, size=8)
-    waiting.join(20)
+    waiting.join()
     assert torch.equal(found[0].images, first.images)
 
 
