@@ -19,7 +19,7 @@ from torchsite.paper.cache import save_result
 from torchsite.paper.experiment import Arrays
 from torchsite.paper.models import train_pair, training_seconds
 from torchsite.paper.section import Pictures, source
-from torchsite.report.format import HEADLINES, markdown_table, score
+from torchsite.report.format import HEADLINES, markdown_table, score_rows
 from torchsite.results import Result
 
 TITLES = {
@@ -79,10 +79,7 @@ def section(result: Result, pictures: Pictures) -> str:
     """SITE, the black box and the paper's numbers side by side."""
     site, black_box = result.values["site"], result.values["black_box"]
     paper: Mapping[str, float] = result.values["paper"]
-    rows = [
-        [name, score(site, *path), score(black_box, *path), paper_text(paper, name)]
-        for name, path in MEASURES.items()
-    ]
+    rows = [[*row, paper_text(paper, row[0])] for row in score_rows(MEASURES, [site, black_box])]
     seconds: Mapping[str, float] = result.values["training"]
     minutes = (f"{seconds[kind] / 60:.1f}" for kind in ("site", "black_box"))
     rows.append(["training, minutes", *minutes, "–"])

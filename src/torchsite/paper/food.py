@@ -25,7 +25,7 @@ from torchsite.paper.experiment import Arrays
 from torchsite.paper.models import KINDS, train_or_load, training_seconds, weights_of
 from torchsite.paper.section import CONSISTENCY, Pictures, source
 from torchsite.paper.shown import explained, first_right, predictions, sheet_of
-from torchsite.report.format import HEADLINES, markdown_table, score
+from torchsite.report.format import HEADLINES, markdown_table, score_rows
 from torchsite.results import Result
 from torchsite.training.recipes import load_recipe
 
@@ -101,8 +101,7 @@ def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
 def section(result: Result, pictures: Pictures) -> str:
     """Accuracy and self-consistency of SITE and the black box, from nothing and from ImageNet."""
     models: Mapping[str, Any] = result.values["models"]
-    names = [name for name in HEADLINES if not name.startswith(("pointing", "prototypes"))]
-    rows = [[name, *(score(found, *HEADLINES[name]) for found in models.values())] for name in names]
+    rows = score_rows(HEADLINES, list(models.values()))
     rows.append(["parameters", *(f"{found['parameters']:,}" for found in models.values())])
     rows.append(
         ["training, minutes", *(f"{found['training seconds'] / 60:.1f}" for found in models.values())]

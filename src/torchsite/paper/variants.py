@@ -28,7 +28,7 @@ from torchsite.paper.experiment import Arrays
 from torchsite.paper.models import N_QUICK, QUICK, train_or_load
 from torchsite.paper.section import Pictures
 from torchsite.paper.shown import pose_of
-from torchsite.report.format import markdown_table, score
+from torchsite.report.format import markdown_table, score_rows
 from torchsite.results import Result
 from torchsite.shapes import Images, Prototypes
 
@@ -117,7 +117,7 @@ def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
 def section(result: Result, pictures: Pictures) -> str:
     """The measures of all variants side by side, and the prototypes that they draw."""
     variants, config = result.values, result.config
-    rows = [[name, *(score(v, *path) for v in variants.values())] for name, path in MEASURES.items()]
+    rows = score_rows(MEASURES, list(variants.values()))
     rows.append(["parameters", *(f"{v['parameters']:,}" for v in variants.values())])
     rows.append(["training, minutes", *(f"{v['training seconds'] / 60:.1f}" for v in variants.values())])
     settings = ", ".join(f"{key} {value}" for key, value in config["common"].items())

@@ -79,6 +79,12 @@ def score(values: Any, *path: str, digits: int = 4) -> str:
     return estimate(look_up(values, *path), digits)
 
 
+def score_rows(names: Mapping[str, tuple[str, ...]], models: Sequence[Any]) -> list[list[str]]:
+    """One row for each named score that any of the models has, one column for each model."""
+    rows = [[name, *(score(values, *path) for values in models)] for name, path in names.items()]
+    return [row for row in rows if any(text != NOTHING for text in row[1:])]
+
+
 def look_up(values: Any, *path: str) -> Any:
     """What stands at a place within the values of a result; None if nothing does."""
     for step in path:
