@@ -183,3 +183,16 @@ def test_forward_adds_the_batch_and_tells_its_own_result():
     alone = METRICS["accuracy"](Templates(), n_resamples=40)
     alone.update(images[PARTS[-1]], labels[PARTS[-1]], indices=PARTS[-1])
     assert of_batch == alone.compute()
+
+
+def test_a_batch_that_makes_no_mosaic_asks_nobody():
+    """Two pictures of one class fill no mosaic of four classes: nothing is explained, nothing is counted."""
+
+    def never(images, classes):
+        raise AssertionError("asked for a map of nothing")
+
+    metric = GridPointing(never, Tones(), sides=(2,), confidence=0, n_resamples=0)
+    tones, classes = tone_pictures(N, side=SIDE)
+    same = (classes == classes[0]).nonzero().flatten()[:2]
+    metric.update(tones[same], classes[same])
+    assert metric.compute().mosaics["2x2"].n == 0

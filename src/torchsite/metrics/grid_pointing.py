@@ -102,6 +102,8 @@ class GridPointing(Measure):
         for some in mosaics.split(max(1, len(batch) // side**4)):
             pictures = assembled(batch.images, some.to(batch.images.device), side)
             self._check_size(pictures, batch)
+            if not len(some):  # a batch without enough confident pictures
+                continue
             shares = self._shares(pictures, batch.labels[some.to(batch.labels.device)], side)
             rows[some.flatten()] = torch.stack([torch.ones_like(shares), shares], dim=1)
         return rows
