@@ -5,6 +5,7 @@ when they are imported, and would break where it cannot be. The two operators th
 defined here if its own are not there; nothing in the tests calls them.
 """
 
+import contextlib
 import importlib
 import sys
 from importlib.util import find_spec
@@ -20,15 +21,24 @@ _OPERATORS = []
 
 def backbone_library(name):
     """The library, or the test is skipped."""
-    if find_spec(name) is None and FOLDER.is_dir():
-        import torchmetrics  # noqa: F401  # has looked for torchvision now, and found none
+    with _folder_on_path():
+        if find_spec(name) is None:
+            pytest.skip("the extra `timm` is not installed")
+        _define_operators()
+        return importlib.import_module(name)
 
-        sys.path.append(str(FOLDER))
-        importlib.invalidate_caches()
-    if find_spec(name) is None:
-        pytest.skip("the extra `timm` is not installed")
-    _define_operators()
-    return importlib.import_module(name)
+
+@contextlib.contextmanager
+def _folder_on_path():
+    """The folder can be imported from, for as long as the libraries are: other processes inherit the path."""
+    import torchmetrics  # noqa: F401  # has looked for torchvision now, and found none
+
+    sys.path.append(str(FOLDER))
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path.remove(str(FOLDER))
 
 
 def _define_operators():
