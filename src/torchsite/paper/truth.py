@@ -21,8 +21,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from torchsite.attribution import METHODS
 from torchsite.configs import to_mapping
 from torchsite.evaluation.comparison import Cell
+from torchsite.metrics import IGNORANT
 from torchsite.paper.cache import save_result
 from torchsite.paper.experiment import Arrays
 from torchsite.paper.methods import row_of
@@ -115,6 +117,8 @@ def section(result: Result, pictures: Pictures) -> str:
     return (
         head(result, "measures that a template cannot pass")
         + PLAIN_WORDS
+        + (IGNORANT_WORDS if any(method.startswith(IGNORANT_MARK) for _, method in scores) else "")
+        + "\n\n"
         + _own_words(scores)
         + markdown_table(["explainer", "", *COLUMNS], rows)
         + _notes(result)
@@ -125,9 +129,13 @@ def section(result: Result, pictures: Pictures) -> str:
 PLAIN_WORDS = (
     "Posed pictures have black corners, which tell a network the pose; a map can follow them instead of "
     "what is seen. So consistency is given with black corners, as in Table 1, and with corners filled (the "
-    "picture's mean colour, another picture, a reflection; their mean). The last rows of each model are "
-    "map-makers that know nothing of it: a score that they reach is no merit. The floor of patch deletion is "
-    "what the map of another picture gets.\n\n"
+    "picture's mean colour, another picture, a reflection; their mean). The floor of patch deletion is what "
+    "the map of another picture gets. Grey pictures are explained for the class of the real one; for the "
+    "class that the model sees in them there is more evidence."
+)
+IGNORANT_WORDS = (
+    " The last rows of each model are map-makers that know nothing of it: a score that they reach is no "
+    "merit."
 )
 
 
@@ -146,14 +154,24 @@ def _own_words(scores: Scores) -> str:
 
 
 def _notes(result: Result) -> str:
-    """How many pictures each measure saw, and what does not apply."""
+    """How many pictures each measure saw, what does not apply, and what was left out."""
     table: list[Row] = result.values["table"]
     seen: dict[str, list[int]] = {}
     for row in table:
         seen.setdefault(row["metric"], []).append(row["n_images"])
-    counts = [f"{metric} {max(n):,} (slow methods {min(n):,})" for metric, n in seen.items()]
+    counts = [
+        f"{metric} {max(n):,}" + (f" (slow methods {min(n):,})" if min(n) < max(n) else "")
+        for metric, n in seen.items()
+    ]
     reasons = [f"- {row['metric']} of {row_name(row)}: {row['reason']}" for row in table if "reason" in row]
-    return "\n".join(["\nPictures: " + ", ".join(counts) + ".", *reasons]) + "\n"
+    measured = {row["method"] for row in table}
+    left = [
+        _name(name)
+        for name in (*METHODS, *(IGNORANT_MARK + maker for maker in IGNORANT))
+        if name not in measured
+    ]
+    missing = ["", f"Not measured yet: {', '.join(left)}."] if left else []
+    return "\n".join(["\nPictures: " + ", ".join(counts) + ".", *reasons, *missing]) + "\n"
 
 
 def _scores(result: Result) -> Scores:

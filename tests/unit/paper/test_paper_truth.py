@@ -24,6 +24,9 @@ def test_a_slice_measures_all_and_goes_on_from_its_steps(tmp_path):
     assert "SITE's own maps: calibrated consistency is " in text
     assert "| SITE itself | on SITE |" in text
     assert "| knows nothing: frame template | on the black box |" in text
+    assert "a score that they reach is no merit." in text
+    assert "Not measured yet: " in text
+    assert "RISE" in text.partition("Not measured yet: ")[2]
     assert list(truth.figures(result, {})) == ["mnist_truth"]
 
 
