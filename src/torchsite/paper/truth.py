@@ -113,6 +113,7 @@ def section(result: Result, pictures: Pictures) -> str:
     rows = [
         [_name(method), on_model(kind), *(estimate(found.get(c), 3, interval=False) for c in COLUMNS)]
         for (kind, method), found in scores.items()
+        if found
     ]
     return (
         head(result, "measures that a template cannot pass")
@@ -163,7 +164,10 @@ def _notes(result: Result) -> str:
         f"{metric} {max(n):,}" + (f" (slow methods {min(n):,})" if min(n) < max(n) else "")
         for metric, n in seen.items()
     ]
-    reasons = [f"- {row['metric']} of {row_name(row)}: {row['reason']}" for row in table if "reason" in row]
+    first = {
+        row_name(row): row["reason"] for row in reversed(table) if "reason" in row
+    }  # one of each is enough
+    reasons = [f"- {name}: {reason}" for name, reason in reversed(first.items())]
     measured = {row["method"] for row in table}
     left = [
         _name(name)
