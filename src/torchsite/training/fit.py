@@ -14,26 +14,20 @@ from torchsite.distributed import notes_of_all_ranks
 from torchsite.errors import ConfigError, DataError
 from torchsite.model import SITE, BlackBox
 from torchsite.model.config import class_names
-from torchsite.objective import BlackBoxObjective, Objective, SiteObjective
 from torchsite.randomness import make_rng
 from torchsite.results import Result
-from torchsite.training.averaging import WeightAverage
 from torchsite.training.batches import check_batches
 from torchsite.training.batchnorm import global_statistics
-from torchsite.training.checkpoints import Checkpoints, checkpoints, last_checkpoint
-from torchsite.training.collapse import CollapseWatch, LastGood
+from torchsite.training.checkpoints import checkpoints, last_checkpoint
 from torchsite.training.config import TrainingConfig
 from torchsite.training.launch import launch
-from torchsite.training.log import TrainingLog
-from torchsite.training.loop import Run, check_one_place, tell, train
-from torchsite.training.optimisers import make_optimisers
+from torchsite.training.loop import check_one_place, tell, train
 from torchsite.training.precision import Precision, choose_precision
-from torchsite.training.progress import ProgressBar
 from torchsite.training.run_manifest import RUN_FILE, check_run, describe_run, read_precision, write_run
+from torchsite.training.setup import make_run, own_watches
 from torchsite.training.watch import Watch
 
 Model = TypeVar("Model", bound=SITE | BlackBox)
-MOST_STEPS_UNLOGGED = 20
 
 
 @dataclass(frozen=True)
@@ -79,8 +73,8 @@ def fit(
     )
     check_batches(len(data), config.batch_size, fabric.world_size, config.accumulate)
     checkpoint, precision = _begin(folder, resume, describe_run(model, data, config), config, fabric)
-    run = _make_run(fabric, model, data, validation, config, precision, folder)
-    run.watches = [*_own_watches(run, folder, log_every, progress), *watches]
+    run = make_run(fabric, model, data, validation, config, precision, folder)
+    run.watches = [*own_watches(run, folder, log_every, progress), *watches]
     if checkpoint is not None:
         run.checkpoints.restore(run, checkpoint)
     check_one_place(run)
@@ -117,66 +111,11 @@ def _begin(
     return last_checkpoint(folder), precision
 
 
-def _make_run(
-    fabric: Fabric,
-    model: SITE | BlackBox,
-    data: Dataset,
-    validation: Dataset,
-    config: TrainingConfig,
-    precision: Precision,
-    folder: Path,
-) -> Run:
-    """The run before its first step."""
-    model.train()  # a loaded model comes ready to answer
-    objective = make_objective(model, data, config)
-    # Processes need not send each other buffers: all compute the same, and the memories' may be large.
-    buffers = [name for name, _ in objective.named_buffers()]
-    objective.__dict__["_ddp_params_and_buffers_to_ignore"] = buffers
-    losses, *optimisers = fabric.setup(objective, *make_optimisers(model, config))
-    return Run(
-        fabric=fabric,
-        objective=objective,
-        losses=losses,
-        optimisers=optimisers,
-        model=model,
-        data=data,
-        validation=validation,
-        config=config,
-        precision=precision,
-        checkpoints=Checkpoints(folder, config.checkpoint_seconds),
-        average=WeightAverage(config.ema_decay),
-        collapse=CollapseWatch(config.collapse_patience),
-    )
-
-
-def _own_watches(run: Run, folder: Path, log_every: int | None, progress: bool) -> list[Watch]:
-    """Who looks on at every run; only the first process writes and shows."""
-    watches: list[Watch] = [run.collapse, LastGood(folder)]
-    if run.fabric.is_global_zero:
-        every = log_every or max(1, min(MOST_STEPS_UNLOGGED, run.steps_per_epoch))
-        watches.insert(0, TrainingLog(folder / "logs", every))
-        watches += [ProgressBar()] if progress else []
-    return watches
-
-
 def hold_out(data: Dataset, seed: int, share: float = 0.1) -> tuple[Dataset, Dataset]:
     """Split off a random share for validation."""
     order = torch.randperm(len(data), generator=make_rng(seed))
     n = max(2, round(share * len(data)))
     return data[order[n:]], data[order[:n]]
-
-
-def make_objective(model: SITE | BlackBox, data: Dataset, config: TrainingConfig) -> Objective:
-    """What is minimised for this kind of model."""
-    options: dict[str, Any] = {
-        "views": config.own_views,
-        "corners": config.corners,
-        "label_smoothing": config.label_smoothing,
-        "compiled": config.compile,
-    }
-    if isinstance(model, SITE):
-        return SiteObjective(model, data, config.terms, **options)
-    return BlackBoxObjective(model, config.terms, **options)
 
 
 def _check_fit(model: SITE | BlackBox, data: Dataset) -> None:

@@ -1,0 +1,77 @@
+"""A run before its first step: objective, optimisers, and who looks on, set up on the devices of Fabric."""
+
+from pathlib import Path
+from typing import Any
+
+from lightning.fabric import Fabric
+
+from torchsite.data import Dataset
+from torchsite.model import SITE, BlackBox
+from torchsite.objective import BlackBoxObjective, Objective, SiteObjective
+from torchsite.training.averaging import WeightAverage
+from torchsite.training.checkpoints import Checkpoints
+from torchsite.training.collapse import CollapseWatch, LastGood
+from torchsite.training.config import TrainingConfig
+from torchsite.training.log import TrainingLog
+from torchsite.training.loop import Run
+from torchsite.training.optimisers import make_optimisers
+from torchsite.training.precision import Precision
+from torchsite.training.progress import ProgressBar
+from torchsite.training.watch import Watch
+
+MOST_STEPS_UNLOGGED = 20
+
+
+def make_run(
+    fabric: Fabric,
+    model: SITE | BlackBox,
+    data: Dataset,
+    validation: Dataset,
+    config: TrainingConfig,
+    precision: Precision,
+    folder: Path,
+) -> Run:
+    """The run before its first step."""
+    model.train()  # a loaded model comes ready to answer
+    objective = make_objective(model, data, config)
+    # Processes need not send each other buffers: all compute the same, and the memories' may be large.
+    buffers = [name for name, _ in objective.named_buffers()]
+    objective.__dict__["_ddp_params_and_buffers_to_ignore"] = buffers
+    losses, *optimisers = fabric.setup(objective, *make_optimisers(model, config))
+    return Run(
+        fabric=fabric,
+        objective=objective,
+        losses=losses,
+        optimisers=optimisers,
+        model=model,
+        data=data,
+        validation=validation,
+        config=config,
+        precision=precision,
+        checkpoints=Checkpoints(folder, config.checkpoint_seconds),
+        average=WeightAverage(config.ema_decay),
+        collapse=CollapseWatch(config.collapse_patience),
+    )
+
+
+def own_watches(run: Run, folder: Path, log_every: int | None, progress: bool) -> list[Watch]:
+    """Who looks on at every run; only the first process writes and shows."""
+    watches: list[Watch] = [run.collapse, LastGood(folder)]
+    if run.fabric.is_global_zero:
+        every = log_every or max(1, min(MOST_STEPS_UNLOGGED, run.steps_per_epoch))
+        watches.insert(0, TrainingLog(folder / "logs", every))
+        watches += [ProgressBar()] if progress else []
+    return watches
+
+
+def make_objective(model: SITE | BlackBox, data: Dataset, config: TrainingConfig) -> Objective:
+    """What is minimised for this kind of model."""
+    options: dict[str, Any] = {
+        "views": config.own_views,
+        "corners": config.corners,
+        "label_smoothing": config.label_smoothing,
+        "compiled": config.compile,
+    }
+    if isinstance(model, SITE):
+        return SiteObjective(model, data, config.terms, **options)
+    return BlackBoxObjective(model, config.terms, **options)
