@@ -21,10 +21,10 @@ from torch import Tensor
 
 from torchsite.errors import ConfigError
 from torchsite.objective.batch import Draws, Share
-from torchsite.objective.term import Found, Memory, Step, Term
+from torchsite.objective.term import Found, Memory, Step, Term, own_and_all, shares_shown
 from torchsite.objective.views import UPRIGHT, VIEWS, View
 from torchsite.randomness import Rng
-from torchsite.shapes import Images, Labels, Maps, Masks, Scalar, Size
+from torchsite.shapes import Images, Masks, Size
 from torchsite.transforms import Transform
 from torchsite.transforms.fill import as_fill
 
@@ -124,7 +124,7 @@ class AdditiveEvidence(Term, name="additive_evidence"):
         heard = part.run.relative().evidence
         whole, labels = step.view("upright").run.relative().evidence[: len(heard)], step.batch.labels
         assert part.visible is not None
-        shown = shares_shown(part.visible, (heard.shape[-2], heard.shape[-1])).to(heard)
+        shown = shares_shown(part.visible, heard)
         said = (part.pose(whole) if self.of == "pose" else whole) * shown[:, None]
         amount = own_and_all(additive_losses(said, heard), labels[: len(heard)])
         if not self.place:
@@ -143,17 +143,6 @@ def place_losses(said: Evidence, heard: Evidence, pool: int = 1) -> ClassLosses:
     if pool > 1:
         said, heard = (F.avg_pool2d(maps, pool, ceil_mode=True, divisor_override=1) for maps in (said, heard))
     return 1 - F.cosine_similarity(said.flatten(-2), heard.flatten(-2), dim=-1, eps=1e-6)
-
-
-def own_and_all(losses: ClassLosses, labels: Labels) -> Scalar:
-    """One half for the picture's own class, whose map is looked at, one for the mean of all classes."""
-    rows = torch.arange(len(losses), device=losses.device)
-    return (losses.mean() + losses[rows, labels].mean()) / 2
-
-
-def shares_shown(visible: Masks, size: Size) -> Maps:
-    """M for cells: the share of each cell's pixels that is shown."""
-    return F.adaptive_avg_pool2d(visible.float().unsqueeze(1), size).squeeze(1)
 
 
 def block_masks(n: int, size: Size, blocks: tuple[int, ...], kept: tuple[float, float], rng: Rng) -> Masks:

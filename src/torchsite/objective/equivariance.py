@@ -18,7 +18,7 @@ from torch import Tensor
 from torchsite.distributed import mean_with_gradients, n_ranks
 from torchsite.errors import ConfigError
 from torchsite.model import SITE
-from torchsite.objective.term import Found, Memory, Seen, Step, Term
+from torchsite.objective.term import Found, Memory, Seen, Step, Term, own_and_all, shares_shown
 from torchsite.objective.views import POSED, SECOND_POSE, UPRIGHT, HiddenView, View
 from torchsite.shapes import Heatmaps, Maps, Scalar
 from torchsite.transforms import Transform
@@ -81,14 +81,15 @@ class EquivarianceTerm(Term, name="equivariance"):
         del memory
         before, after = step.view(self.against), step.view("posed")
         first, second = (self._maps(seen) for seen in (before, after))
-        motion, own = after.pose @ before.pose.inverse(), (torch.arange(len(first)), step.batch.labels)
+        motion, labels = after.pose @ before.pose.inverse(), step.batch.labels
         losses = equivariance_losses(
             first, second, motion, centred=self.form == "centred", shown=self._shown(after, first)
         )
-        loss = (losses.mean() + losses[own].mean()) / 2
+        loss = own_and_all(losses, labels)
         if self.form != "calibrated":
             return Found(loss)
-        floor = mismatched_similarity(first[own], n_parts=n_ranks(), mean_of_parts=mean_with_gradients)
+        own = first[torch.arange(len(first)), labels]
+        floor = mismatched_similarity(own, n_parts=n_ranks(), mean_of_parts=mean_with_gradients)
         return Found(calibrated(mean_with_gradients(loss), floor), {"floor": floor})
 
     def _maps(self, seen: Seen) -> Maps:
@@ -98,10 +99,9 @@ class EquivarianceTerm(Term, name="equivariance"):
         """The share of each cell that is seen, if what is unseen counts."""
         if self.unseen == "ignored":
             return None
-        size = (like.shape[-2], like.shape[-1])
         if seen.visible is None:
-            return like.new_ones(len(like), *size)
-        return F.adaptive_avg_pool2d(seen.visible.to(like), size)
+            return like.new_ones(len(like), like.shape[-2], like.shape[-1])
+        return shares_shown(seen.visible, like)
 
 
 def equivariance_losses(

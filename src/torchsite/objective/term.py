@@ -24,6 +24,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import torch
+import torch.nn.functional as F
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchsite.configs import Tagged
@@ -33,7 +35,7 @@ from torchsite.model import SITE
 from torchsite.model.site import Forward
 from torchsite.objective.batch import Batch, Draws, Rows
 from torchsite.objective.views import View
-from torchsite.shapes import Features, Labels, Masks, Scalar
+from torchsite.shapes import Features, Heatmaps, Labels, Maps, Masks, Scalar
 from torchsite.transforms import Transform
 
 
@@ -145,3 +147,14 @@ class Term(Tagged, abc.ABC):
 def rows_of(run: Forward, rows: slice) -> Forward:
     """Some pictures of a pass."""
     return replace(run, **{part.name: getattr(run, part.name)[rows] for part in fields(run)})
+
+
+def own_and_all(losses: Float[Tensor, "batch classes"], labels: Labels) -> Scalar:
+    """One half for the picture's own class, whose map is looked at, one for the mean of all classes."""
+    rows = torch.arange(len(losses), device=losses.device)
+    return (losses.mean() + losses[rows, labels].mean()) / 2
+
+
+def shares_shown(visible: Masks, like: Maps) -> Heatmaps:
+    """The share of each cell's pixels that is shown, for maps like these."""
+    return F.adaptive_avg_pool2d(visible.to(like), (like.shape[-2], like.shape[-1]))

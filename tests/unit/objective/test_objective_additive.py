@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torchsite.errors import ConfigError
 from torchsite.model.site import Forward
 from torchsite.objective import AdditiveEvidence, BlackBoxObjective, Draws, NothingSeen, Share, SiteObjective
-from torchsite.objective.additive import additive_losses, block_masks, own_and_all, place_losses
+from torchsite.objective.additive import additive_losses, block_masks, place_losses
 from torchsite.objective.batch import show_batch
-from torchsite.objective.term import Step
+from torchsite.objective.term import Step, own_and_all
 from torchsite.objective.views import UPRIGHT
 from torchsite.randomness import make_rng
 from torchsite.training import TrainingConfig, fit
