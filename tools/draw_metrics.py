@@ -3,7 +3,8 @@
 Command:  python tools/draw_metrics.py [--out docs/pictures]          (about 20 seconds on one core)
 
 The classifier is ridge regression on the pixels of `mnist_sample`, whose explanation w_c ⊙ x is complete by
-construction; the other maps are synthetic. Nothing here is a result about SITE.
+construction; the other maps are synthetic. Maps that pass a measure and maps that fail it are of planted
+pictures (`passing_maps.py`). Nothing here is a result about SITE.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from passing_maps import PASSING
 from torch import Tensor, nn
 
 from torchsite.data import load_dataset
@@ -307,6 +309,8 @@ def main() -> None:
     images, labels = to_float(test.images[:N]), test.labels[:N]
     for name, draw in PICTURES.items():
         draw(model, images, labels).savefig(folder / f"metrics-{name}.png", dpi=100)
+    for name, draw_one in PASSING.items():
+        draw_one().savefig(folder / f"metrics-{name}.png", dpi=80)
 
 
 if __name__ == "__main__":

@@ -159,6 +159,30 @@ def test_the_frame_template_is_consistent_with_black_corners_and_is_found_out():
         assert abs(found.fills[name].calibrated.value) < 0.05
 
 
+@pytest.mark.parametrize("name", ["constant", "centre_blob", "frame_template"])
+def test_a_template_says_as_much_about_nothing_whichever_class_the_model_sees(name):
+    images, labels = pictures(20)
+    found = run(FrameControl(IGNORANT[name], Weighted(), **FAST), images, labels)
+    assert found.evidence.ratio == pytest.approx((1, 1, 1), abs=1e-6)
+
+
+class Favourite(nn.Module):
+    """Names pictures without content by the last class, all others by the first."""
+
+    def forward(self, images):
+        empty = images.flatten(2).std(2).amax(1) < 1e-4
+        return torch.where(empty[:, None], torch.eye(4)[3], torch.eye(4)[0])
+
+
+def test_pictures_without_content_are_explained_for_the_class_that_the_model_sees_in_them():
+    images, labels = pictures(20)
+    louder = lambda x, c: 1.0 + c[:, None, None].expand(-1, SIDE, SIDE)  # noqa: E731
+    asked = run(FrameControl(louder, Favourite(), **FAST), images, labels * 0)
+    assert asked.evidence.ratio.value == pytest.approx(4)
+    alone = run(FrameControl(louder, **FAST), images, labels * 0)
+    assert alone.evidence.ratio.value == pytest.approx(1)
+
+
 def test_a_map_of_what_is_seen_stays_and_says_nothing_of_nothing():
     smooth = nn.functional.interpolate(pictures(50, side=8)[0], (32, 32), mode="bilinear")
     found = controlled("edges", smooth, torch.zeros(50, dtype=torch.int64))

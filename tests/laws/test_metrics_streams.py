@@ -20,6 +20,7 @@ from torchsite.metrics import (
     strokes,
 )
 from torchsite.randomness import make_rng
+from torchsite.report.format import look_up, score_paths
 from torchsite.transforms import TransformFamily
 
 N, SIDE, CLASSES = 24, 10, 3
@@ -165,10 +166,11 @@ def test_the_value_lies_in_its_interval_and_headlines_exist(name):
     for part in PARTS:
         feed(metric, images, labels, part)
     result = plain(metric.compute())
-    for headline in metric.headline:
-        found = result
-        for step in headline.split("."):
-            found = found[step]
+    paths = [path for pattern in metric.headline for path in score_paths(result, pattern)]
+    assert len(paths) >= len(metric.headline)
+    for path in paths:
+        found = look_up(result, *path)
+        assert found is not None, path
         if isinstance(found, dict):
             assert found["low"] - 1e-9 <= found["value"] <= found["high"] + 1e-9
 

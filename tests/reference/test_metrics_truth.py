@@ -162,19 +162,27 @@ def test_frame_control():
     metric.update(images, classes)
     found = metric.compute()
     grey = images.double().mean((2, 3), keepdim=True).float().expand_as(images)
+    with torch.no_grad():
+        seen = torch.tensor([int(model(grey[i : i + 1])[0].argmax()) for i in range(4)])
+    assert not torch.equal(seen, classes)
     raw = {"mean": [], "grey": []}
     for number in range(POSES.n):
         for i in range(4):
             one, pose = slice(i, i + 1), POSES.of(torch.tensor([i]), number)
             mask, ones = pose.mask((12, 12))[0], torch.ones(1, 1, 12, 12)
             posed = pose(images[one]) + (1 - pose(ones)) * grey[one]
-            for name, before, after in (("mean", images[one], posed), ("grey", grey[one], pose(grey[one]))):
-                carried = pose(gradient(model, before, classes[one]))[0].double()[mask]
-                renewed = gradient(model, after, classes[one])[0].double()[mask]
+            pairs = {
+                "mean": (images[one], posed, classes[one]),
+                "grey": (grey[one], pose(grey[one]), seen[one]),
+            }
+            for name, (before, after, label) in pairs.items():
+                carried = pose(gradient(model, before, label))[0].double()[mask]
+                renewed = gradient(model, after, label)[0].double()[mask]
                 raw[name].append(float(carried @ renewed / (carried.norm() * renewed.norm())))
     assert found.fills["mean"].raw.value == pytest.approx(np.mean(raw["mean"]), abs=1e-4)
     assert found.content_free.raw.value == pytest.approx(np.mean(raw["grey"]), abs=1e-4)
-    sizes = [float(gradient(model, x, classes).double().abs().sum((1, 2)).mean()) for x in (images, grey)]
+    pairs = ((images, classes), (grey, seen))
+    sizes = [float(gradient(model, x, c).double().abs().sum((1, 2)).mean()) for x, c in pairs]
     assert found.evidence.real.value == pytest.approx(sizes[0], rel=1e-5)
     assert found.evidence.ratio.value == pytest.approx(sizes[1] / sizes[0], rel=1e-4)
     both = [found.fills[name].raw.value for name in ("mean", "reflection")]

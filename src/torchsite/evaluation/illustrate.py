@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from torchsite.attribution import METHODS
@@ -115,9 +116,16 @@ def _moving(model: SITE | BlackBox, data: Dataset, result: Result, entries: Entr
     return MovedExamples(images, transform(images), maps)
 
 
+def turning_angles(reach: float) -> Float[Tensor, " angles"]:
+    """Angles from one end of the range to the other; of a full turn each place on the circle once."""
+    if reach < 180:
+        return torch.linspace(-reach, reach, N_ANGLES, dtype=torch.float64)
+    return (torch.arange(N_ANGLES, dtype=torch.float64) - N_ANGLES // 2) * (360 / N_ANGLES)
+
+
 def _turning(model: SITE | BlackBox, data: Dataset, result: Result, entries: Entries) -> TurnedExample:
     reach = TransformFamily.from_mapping(result.config["family"]).max_rotation or 90.0
-    angles = torch.linspace(-reach, reach, N_ANGLES, dtype=torch.float64)
+    angles = turning_angles(reach)
     turns = AffineTransform.rotation(angles)
     images, labels = _pictures(data, entries).repeat(N_ANGLES, 1, 1, 1), _said(entries).repeat(N_ANGLES)
     maps = {

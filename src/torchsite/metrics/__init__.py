@@ -18,7 +18,7 @@ from torchsite.metrics.grouping import Curve
 from torchsite.metrics.ignorant import IGNORANT
 from torchsite.metrics.insertion_deletion import Deletion, Insertion, PerturbationResult
 from torchsite.metrics.mask_k import MaskK, MaskKResult
-from torchsite.metrics.measure import Batch, Bootstrapped, Measure
+from torchsite.metrics.measure import Batch, Bootstrapped, Measure, Passes
 from torchsite.metrics.object_motion import ObjectMotion, ObjectMotionResult
 from torchsite.metrics.one_map_share import OneMapShare, OneMapShareResult
 from torchsite.metrics.patch_deletion import PatchDeletion, PatchDeletionResult
@@ -80,6 +80,7 @@ __all__ = [
     "ObjectMotionResult",
     "OneMapShare",
     "OneMapShareResult",
+    "Passes",
     "PatchDeletion",
     "PatchDeletionResult",
     "PerturbationResult",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 
 from torchsite.metrics.estimate import Estimate, estimate, ratio
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 
 
 class AccuracyResult(NamedTuple):
@@ -31,6 +31,10 @@ class Accuracy(Measure):
         super().__init__(explain, model, **options)
         self.explainer.require_model()
         self._add_sums(3)
+
+    def passes(self) -> Passes:
+        """The picture as it is and in each pose."""
+        return Passes(0, 1 + self.poses.n)
 
     def _update(self, batch: Batch) -> Statistics:
         right = self.explainer.predict(batch.images) == batch.labels

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torchsite.errors import NotApplicableError
 from torchsite.metrics.estimate import Estimate, estimates, ratio
 from torchsite.metrics.explainer import Explainer, as_explainer
-from torchsite.metrics.measure import Batch, Bootstrapped, Statistics, Sums
+from torchsite.metrics.measure import Batch, Bootstrapped, Passes, Statistics, Sums
 from torchsite.modes import evaluating
 from torchsite.randomness import Rng
 from torchsite.shapes import Heatmaps, Images, Labels, Masks, Scores
@@ -99,6 +99,10 @@ class BAM(Bootstrapped):
     def scene_explainer(self) -> Explainer:
         """The explainer of the model that names scenes."""
         return self._borrowed[1]
+
+    def passes(self) -> Passes:
+        """Both models on the picture, that of scenes on the bare scene and on the patched one."""
+        return Passes(4, 4)
 
     def update(
         self,

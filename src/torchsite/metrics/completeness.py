@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from torchsite.metrics.estimate import Estimate, estimate, ratio
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.shapes import Heatmaps, Scores
 
 
@@ -45,6 +45,10 @@ class Completeness(Measure):
         self.explainer.require_model()
         self._add_sums(2)
         self.add_state("worst", torch.tensor(-math.inf, dtype=torch.float64), dist_reduce_fx="max")
+
+    def passes(self) -> Passes:
+        """The picture as it is, and its logit."""
+        return Passes(1, 1)
 
     def _update(self, batch: Batch) -> Statistics:
         logits = self.explainer.logits(batch.images).gather(1, batch.classes[:, None])[:, 0]

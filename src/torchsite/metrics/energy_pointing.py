@@ -16,7 +16,7 @@ import torch
 from torchsite.errors import NotApplicableError
 from torchsite.metrics.estimate import Estimate, estimate, ratio
 from torchsite.metrics.ignorant import centre_blob
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.metrics.pointing_game import THRESHOLD
 from torchsite.shapes import Heatmaps, Images, Masks, Scores
 
@@ -57,6 +57,10 @@ class EnergyPointing(Measure):
         super().__init__(explain, model, **options)
         self.threshold = threshold
         self._add_sums(2, 4)
+
+    def passes(self) -> Passes:
+        """The picture as it is and in each pose."""
+        return Passes(1 + self.poses.n, 0)
 
     def _update(self, batch: Batch) -> Statistics:
         if batch.regions is None:

@@ -10,8 +10,9 @@ A posed picture with black corners shows its pose: a network may find the corner
 pose, which is consistent and says nothing. Such a template is perfect on black corners, falls where they are
 filled, is perfect on pictures without content (raw 1), and says as much about nothing as about something
 (evidence 1). A map that follows what is seen keeps `filled` near `black` and says little of grey pictures.
-Grey pictures are explained for the class of the real ones, which is kind to a model with a favourite
-class for nothing. Maps that are rescaled one by one have no size: their evidence means nothing.
+Grey pictures are explained for the class that the model sees in them, upright, of which it has most to say:
+the class of the real picture would be kind to a model with a favourite class for nothing. Where there is no
+model to ask, that one is taken. Maps that are rescaled one by one have no size: their evidence means nothing.
 
 The same poses, classes, masks and partners as in self-consistency, so `black` is that measure's number.
 """
@@ -25,9 +26,9 @@ from torch import Tensor
 
 from torchsite.metrics.estimate import Estimate, estimate, ratio
 from torchsite.metrics.grouping import partner_offset
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.metrics.self_consistency import Consistency, consistencies, consistency_scores
-from torchsite.shapes import Images
+from torchsite.shapes import Images, Labels
 from torchsite.transforms import FILLS, FillLike, Transform, as_fill
 
 BLACK = FILLS["black"]
@@ -57,6 +58,7 @@ class FrameControl(Measure):
     """Self-consistency under every filling of the corners, and on pictures without content."""
 
     probes = True
+    definition = 2  # 1: grey pictures explained for the class of the real ones
     headline = ("black.calibrated", "filled.calibrated", "content_free.raw", "evidence.ratio")
 
     def __init__(
@@ -67,20 +69,29 @@ class FrameControl(Measure):
         self.fills = (BLACK, *(fill for fill in given if fill != BLACK))
         self._add_sums(len(self.fills) + 3, 5)  # and: cropped, content-free, sizes
 
+    def passes(self) -> Passes:
+        """The picture and a grey one, then each filling and the grey one in each pose; the class of grey."""
+        return Passes(2 + self.poses.n * (len(self.fills) + 1), 1)
+
     def _update(self, batch: Batch) -> Statistics:
         grey = FILLS["mean"].background(batch.images)
-        real_maps, grey_maps = (self.explainer(images, batch.classes) for images in (batch.images, grey))
+        seen = self._seen_in(grey, batch.classes)
+        real_maps, grey_maps = self.explainer(batch.images, batch.classes), self.explainer(grey, seen)
         rows = torch.zeros(len(batch), len(self.fills) + 3, 5, dtype=torch.float64)
         for number, transform in enumerate(self._transforms(batch)):
             offset = partner_offset(number, self.poses.n, len(batch))
             for row, posed in self._posed(batch, transform, number):
                 renewed = self.explainer(posed, batch.classes)
                 rows[:, row] += consistency_scores(real_maps, renewed, transform, offset).cpu()
-            renewed = self.explainer(transform(grey), batch.classes)
+            renewed = self.explainer(transform(grey), seen)
             rows[:, -2] += consistency_scores(grey_maps, renewed, transform, offset).cpu()
         sizes = [maps.double().abs().flatten(1).sum(1).cpu() for maps in (real_maps, grey_maps)]
         rows[:, -1, :3] = self.poses.n * torch.stack([torch.ones(len(batch)), *sizes], dim=1)
         return rows / self.poses.n
+
+    def _seen_in(self, grey: Images, classes: Labels) -> Labels:
+        """What the model sees in pictures without content; the given classes if there is no model."""
+        return classes if self.explainer.model is None else self.explainer.predict(grey)
 
     def _posed(self, batch: Batch, transform: Transform, number: int) -> Iterator[tuple[int, Images]]:
         """The row of the sums, and the posed pictures with one filling; a picture alone has no other."""

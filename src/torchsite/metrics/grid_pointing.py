@@ -21,7 +21,7 @@ from torch import Tensor
 from torchsite.errors import ConfigError, NotApplicableError, ShapeError
 from torchsite.metrics.energy_pointing import energy_inside
 from torchsite.metrics.estimate import Estimate, estimate, ratio
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.metrics.patches import patch_numbers
 from torchsite.shapes import Images, Labels, Scores
 
@@ -89,6 +89,10 @@ class GridPointing(Measure):
             raise ConfigError(f"expected sides from 2 and a confidence below 1, got {sides!r}, {confidence}")
         self.sides, self.confidence = tuple(sides), confidence
         self._add_sums(len(self.sides), 2)
+
+    def passes(self) -> Passes:
+        """At most: a map of a mosaic of each side, as large as its pictures; answers to choose, to check."""
+        return Passes(sum(side**2 for side in self.sides), 1 + len(self.sides))
 
     def _update(self, batch: Batch) -> Statistics:
         probability, answers = self.explainer.logits(batch.images).double().softmax(1).max(1)

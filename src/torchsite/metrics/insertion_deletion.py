@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 
 from torchsite.metrics.estimate import Estimate, ratio
-from torchsite.metrics.measure import Batch, Statistics, Sums
+from torchsite.metrics.measure import Batch, Passes, Statistics, Sums
 from torchsite.metrics.ranked import RankedMeasure
 from torchsite.metrics.ranking import (
     Order,
@@ -45,13 +45,17 @@ class PerturbationResult(NamedTuple):
 class _Perturbation(RankedMeasure):
     """What insertion and deletion share: a curve of probabilities along a ranking, and along a random one."""
 
-    headline = ("area", "random_area")
+    headline = ("fills.*.area", "fills.*.random_area")
     n_scores = 2
 
     @staticmethod
     @abc.abstractmethod
     def _perturbed(images: Images, order: Order, n: int, background: Images) -> Images:
         """The pictures after `n` pixels were put back or blanked, the most important (the last) first."""
+
+    def passes(self) -> Passes:
+        """One map; by its order and at random, each filling and fraction."""
+        return Passes(1, 2 * len(self.fills) * len(self.fractions))
 
     def _scores(self, batch: Batch, order: Order, background: Images) -> Statistics:
         """Ones, and the probabilities of the explained class: (batch, 2, fractions)."""

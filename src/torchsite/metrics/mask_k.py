@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 
 from torchsite.metrics.estimate import ratio
-from torchsite.metrics.measure import Batch, Statistics, Sums
+from torchsite.metrics.measure import Batch, Passes, Statistics, Sums
 from torchsite.metrics.ranked import RankedMeasure
 from torchsite.metrics.ranking import (
     Order,
@@ -48,8 +48,17 @@ class MaskKResult(NamedTuple):
 class MaskK(RankedMeasure):
     """Accuracy and log-odds after blanking the least important pixels and transforming."""
 
-    headline = ("accuracy.area", "accuracy.random_area", "log_odds.area", "log_odds.random_area")
+    headline = (
+        "fills.*.accuracy.area",
+        "fills.*.accuracy.random_area",
+        "fills.*.log_odds.area",
+        "fills.*.log_odds.random_area",
+    )
     n_scores = 3
+
+    def passes(self) -> Passes:
+        """One map; by its order and at random, each filling and fraction in each pose."""
+        return Passes(1, 2 * len(self.fills) * len(self.fractions) * self.poses.n)
 
     def _scores(self, batch: Batch, order: Order, background: Images) -> Statistics:
         """Ones, right answers and log-odds of each image: (batch, 3, fractions)."""

@@ -8,7 +8,7 @@ turns a batch into per-image statistics, `_compute` turns sums into the result, 
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int64
@@ -72,6 +72,16 @@ class Batch:
             )
 
 
+class Passes(NamedTuple):
+    """What a measure asks for one picture: so many maps of the explainer, so many answers of the model.
+
+    A larger picture counts for as many as its pixels are. Maps cost what the method costs.
+    """
+
+    maps: int
+    answers: int
+
+
 class Bootstrapped(Metric):
     """Sums over pictures, and over resamples of them, that become a result with intervals."""
 
@@ -79,6 +89,7 @@ class Bootstrapped(Metric):
     is_differentiable = False
     full_state_update = False
 
+    # The scores that tables show, by their dotted names; under "fills.*" those of every filling.
     headline: ClassVar[tuple[str, ...]] = ()
 
     sums: Tensor
@@ -97,6 +108,10 @@ class Bootstrapped(Metric):
     def compute(self) -> Any:
         """The result over everything seen, with intervals."""
         return self._compute(self.sums)
+
+    def passes(self) -> Passes | None:
+        """What it asks for each picture, with these options; None where a measure does not say."""
+        return None
 
     @abc.abstractmethod
     def _compute(self, sums: Sums) -> Any:
@@ -129,11 +144,13 @@ class Measure(Bootstrapped):
     needs the objects' regions, and which options it cannot do without; and whether it asks only for pictures
     as they are and in their poses, passes that measures can share (`shares_passes`: `evaluate` has it then).
     One that shows the model altered pictures (`probes`) is in `evaluate` too, on a part of the pictures.
+    `definition` is raised when a measure changes its meaning, so that files never mix the two.
     """
 
     of_model: ClassVar[bool] = False
     shares_passes: ClassVar[bool] = False
     probes: ClassVar[bool] = False
+    definition: ClassVar[int] = 1
     needs_regions: ClassVar[bool] = False
     needs_options: ClassVar[tuple[str, ...]] = ()
 

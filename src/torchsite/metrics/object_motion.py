@@ -25,7 +25,7 @@ from torch import Tensor
 
 from torchsite.errors import NotApplicableError
 from torchsite.metrics.explainer import Explainer, as_explainer
-from torchsite.metrics.measure import Batch, Bootstrapped, Statistics, Sums
+from torchsite.metrics.measure import Batch, Bootstrapped, Passes, Statistics, Sums
 from torchsite.metrics.self_consistency import Consistency, consistencies, consistency_scores
 from torchsite.randomness import make_rng, uniform
 from torchsite.shapes import Images, Labels, Masks
@@ -86,6 +86,10 @@ class ObjectMotion(Bootstrapped):
         for explainer in self._borrowed:
             explainer.require_model()
         self._add_sums(6, 5)
+
+    def passes(self) -> Passes:
+        """Three pairs, before and after a motion: a map and an answer each."""
+        return Passes(6, 6)
 
     def update(
         self,

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from torchsite.metrics.estimate import Estimate, estimate, ratio
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.shapes import Heatmaps
 
 SIDE = 32
@@ -44,6 +44,10 @@ class OneMapShare(Measure):
     def __init__(self, explain: Any, model: Any = None, **options: Any) -> None:
         super().__init__(explain, model, **options)
         self._add_sums(2 + SIDE * SIDE)
+
+    def passes(self) -> Passes:
+        """The picture as it is."""
+        return Passes(1, 0)
 
     def _update(self, batch: Batch) -> Statistics:
         maps = shrunk(self.explainer(batch.images, batch.classes)).flatten(1)

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from torchsite.errors import ConfigError
 from torchsite.metrics.estimate import Estimate, estimate, estimates, ratio
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.metrics.patches import patch_sums, without_each
 from torchsite.metrics.similarity import spearman
 from torchsite.shapes import Images, Labels, Logits, Scores, Size
@@ -76,9 +76,14 @@ class PatchDeletion(Measure):
         self.grid, self.fills = (grid[0], grid[1]), tuple(as_fill(fill) for fill in fills)
         self._add_sums(2, 1 + len(self.fills))
 
+    def passes(self) -> Passes:
+        """One map; the picture, and the picture without each patch, under each filling."""
+        return Passes(1, 1 + len(self.fills) * self.grid[0] * self.grid[1])
+
     def _update(self, batch: Batch) -> Statistics:
         said = patch_sums(self.explainer(batch.images, batch.classes), self.grid)
-        done = [self._done(batch, fill) for fill in self.fills]
+        whole = self._relative(batch.images, batch.classes)
+        done = [self._done(batch, whole, fill) for fill in self.fills]
         paired = float(len(batch) > 1)
         rows = []
         for evidence, counts in ((said, 1.0), (said.roll(-1, 0), paired)):
@@ -86,10 +91,9 @@ class PatchDeletion(Measure):
             rows.append(torch.stack([torch.full_like(scores[0], counts), *scores], dim=1))
         return torch.stack(rows, dim=1)
 
-    def _done(self, batch: Batch, fill: Fill) -> Float[Tensor, "batch patches"]:
+    def _done(self, batch: Batch, whole: Scores, fill: Fill) -> Float[Tensor, "batch patches"]:
         """How far the relative logit falls when each patch is hidden."""
         background = fill.background(batch.images, rng=self._rng(batch, fill.name))
-        whole = self._relative(batch.images, batch.classes)
         parts = without_each(batch.images, self.grid, background)
         return torch.stack([whole - self._relative(part, batch.classes) for part in parts], dim=1)
 

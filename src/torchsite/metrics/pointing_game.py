@@ -26,7 +26,7 @@ from torch import Tensor
 from torchsite.errors import ConfigError, NotApplicableError
 from torchsite.metrics.estimate import Estimate, estimates, ratio
 from torchsite.metrics.grouping import one_hot
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.shapes import Heatmaps, Images, Masks, Size
 
 TOLERANCES = (0, 1, 2, 3)
@@ -107,6 +107,10 @@ class PointingGame(Measure):
             raise ConfigError("n_classes: the score is a mean over classes, so say how many there are")
         self.tolerances, self.threshold = tuple(tolerances), threshold
         self._add_sums(2, self.n_classes, 1 + 3 * len(self.tolerances))
+
+    def passes(self) -> Passes:
+        """The picture as it is and in each pose."""
+        return Passes(1 + self.poses.n, 0)
 
     def _update(self, batch: Batch) -> Statistics:
         if batch.regions is None:

@@ -15,7 +15,7 @@ import torch
 
 from torchsite.metrics.estimate import Estimate, estimates, ratio
 from torchsite.metrics.grouping import N_BINS, Curve, Grouping, calibrated, partner_offset
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 
 
 class Survival(NamedTuple):
@@ -48,6 +48,10 @@ class PredictionEquivariance(Measure):
         self.explainer.require_model()
         self.grouping = Grouping.of_family(self.poses.family, self.n_classes, n_bins)
         self._add_sums(len(self.grouping), 4)
+
+    def passes(self) -> Passes:
+        """The picture as it is and in each pose."""
+        return Passes(0, 1 + self.poses.n)
 
     def _update(self, batch: Batch) -> Statistics:
         before = self.explainer.predict(batch.images)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from torchsite.errors import ConfigError, NotApplicableError
 from torchsite.metrics.estimate import Estimate, estimate, estimates, ratio
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.modes import evaluating
 from torchsite.shapes import Images, Prototypes
 
@@ -48,6 +48,10 @@ class PrototypeRecognition(Measure):
             raise ConfigError("n_classes: every class has a prototype, so say how many there are")
         self._judge = (judge,)  # a tuple, lest the judge become part of the state
         self._add_sums(3, self.n_classes)
+
+    def passes(self) -> Passes:
+        """The picture as it is and in each pose; of each, the judge's answers for all prototypes."""
+        return Passes(1 + self.poses.n, (1 + self.poses.n) * self.n_classes)
 
     def _update(self, batch: Batch) -> Statistics:
         still = self._named(batch.images)

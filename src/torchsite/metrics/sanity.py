@@ -23,7 +23,7 @@ from torch import nn
 from torchsite.errors import ConfigError, NotApplicableError
 from torchsite.metrics.estimate import Estimate, estimate, estimates, ratio
 from torchsite.metrics.explainer import Explainer
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.metrics.similarity import spearman
 from torchsite.randomness import Rng, make_rng
 
@@ -84,6 +84,10 @@ class Sanity(Measure):
         cuts = torch.arange(len(layers)).tensor_split(min(n_stages, len(layers)))
         self.groups = [[layers[i] for i in cut.tolist()] for cut in cuts]
         self._add_sums(3 + 2 * len(self.groups))
+
+    def passes(self) -> Passes:
+        """One map for the model, and one for each stage."""
+        return Passes(1 + len(self.groups), 0)
 
     def _update(self, batch: Batch) -> Statistics:
         before = self.explainer(batch.images, batch.classes)

@@ -30,7 +30,7 @@ from torchsite.metrics.carried import carry
 from torchsite.metrics.estimate import N_RESAMPLES, Estimate, estimates, ratio
 from torchsite.metrics.explainer import as_explainer, pictures_for
 from torchsite.metrics.grouping import N_BINS, Curve, Grouping, calibrated, partner_offset
-from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.metrics.poses import Poses
 from torchsite.randomness import Rng
 from torchsite.shapes import Heatmaps, Labels, Masks
@@ -111,6 +111,10 @@ class SelfConsistency(Measure):
         super().__init__(explain, model, **options)
         self.grouping = Grouping.of_family(self.poses.family, self.n_classes, n_bins)
         self._add_sums(len(self.grouping), 5)
+
+    def passes(self) -> Passes:
+        """The picture as it is and in each pose."""
+        return Passes(1 + self.poses.n, 0)
 
     def _update(self, batch: Batch) -> Statistics:
         untouched = self.explainer(batch.images, batch.classes)

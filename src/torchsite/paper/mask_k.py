@@ -48,7 +48,7 @@ from torchsite.results import Result
 N_ALL = 1000
 PASSES = 25_000  # that a slow method may take
 SHOWN = (0.06, 0.18, 0.67)  # the paper's 1k, 3k and 11k of 16.4k pixels
-TITLE = "Accuracy and log-odds against the share of pixels blanked"
+BLACK = "black"
 PANELS = {"accuracy": "accuracy", "log_odds": "log-odds of the true class"}
 
 
@@ -68,6 +68,7 @@ class Row(MethodRow, total=False):
     fractions: list[float]
     accuracy: Ranked
     log_odds: Ranked
+    fills: dict[str, dict[str, Ranked]]
 
 
 def run(
@@ -85,7 +86,7 @@ def run(
     found = measured(pair, "mask_k", folder, n_pictures=limits, n_transforms=1, methods=methods)
     table = [_row(row_of(*line), line[2].values) for line in found]
     family = to_mapping(pair.site.config.family)
-    config = pair.description() | {"recipe": recipe, "family": family, "quick": quick, "fill": 0.0}
+    config = pair.description() | {"recipe": recipe, "family": family, "quick": quick}
     result = Result(f"{recipe}_mask_k", {"table": table}, config, 0, time.monotonic() - started)
     return save_result(result, folder, masked_pictures(pair))
 
@@ -106,15 +107,16 @@ def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
     """Accuracy and log-odds against the share of pixels blanked, for all methods and both models."""
     table = _measured_rows(result)
     kinds = list(dict.fromkeys(row["model"] for row in table))
+    panes = [(kind, fill) for kind in kinds for fill in _fillings(table)]
     widths = (3, 3, 1) if arrays else (3, 3)
-    figure = Figure(figsize=(1.65 * sum(widths), 3.9 * len(kinds)), layout="constrained")
-    grid = figure.subplots(len(kinds), len(widths), squeeze=False, width_ratios=widths)
-    for panels, kind in zip(grid, kinds, strict=True):
+    figure = Figure(figsize=(1.65 * sum(widths), 3.9 * len(panes)), layout="constrained")
+    grid = figure.subplots(len(panes), len(widths), squeeze=False, width_ratios=widths)
+    for panels, (kind, fill) in zip(grid, panes, strict=True):
         rows = [row for row in table if row["model"] == kind]
         for axes, (measure, label) in zip(panels, PANELS.items(), strict=False):
-            _curves(axes, rows, measure)
+            _curves(axes, rows, measure, fill)
             axes.set_ylabel(label)
-            axes.set_title(on_model(kind), fontsize=9)
+            axes.set_title(f"{on_model(kind)}, blanked pixels: {fill}", fontsize=9)
         for axes in panels[len(PANELS) :]:
             axes.set_axis_off()
     if arrays:
@@ -125,22 +127,16 @@ def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
 def section(result: Result, pictures: Pictures) -> str:
     """The areas under the curves, and what they gain over a random ranking."""
     table = _measured_rows(result)
-    rows = [
-        [
-            method_name(row["method"]),
-            on_model(row["model"]),
-            *(score(_ranked(row, measure), part) for measure in PANELS for part in ("area", "gain")),
-            f"{row['n_images']:,}",
-        ]
-        for row in own_first(table)
-    ]
-    header = ["ranked by", "", "accuracy, area", "over random", "log-odds, area", "over random", "pictures"]
+    fillings = _fillings(table)
+    tables = (
+        f"Blanked pixels: {fill}. {_largest(table, fill)}\n\n{_table(table, fill)}" for fill in fillings
+    )
     return (
         head(result, "mask-k, all methods (Figure 5)")
         + "The least important pixels are blanked, then the picture is moved and classified; areas are mean "
         "heights of the curves over the share of pixels blanked, beside the gain over a random ranking of "
-        f"the same pictures. {_largest(table)}\n\n"
-        + markdown_table(header, rows)
+        "the same pictures. What blanked pixels show decides which method comes first.\n\n"
+        + "\n".join(tables)
         + notes_on(result.values["table"])
         + pictures.chart(
             result.name, "Accuracy and log-odds against the share of pixels blanked, all methods"
@@ -157,40 +153,61 @@ def _measured_rows(result: Result) -> list[Row]:
     return [row for row in table if "reason" not in row]
 
 
-def _ranked(row: Row, measure: str) -> Ranked:
+def _fillings(table: Sequence[Row]) -> list[str]:
+    """The fillings of blanked pixels that the file has: the first files have black alone, by no name."""
+    return list(dict.fromkeys(fill for row in table for fill in row.get("fills", {BLACK: {}})))
+
+
+def _ranked(row: Row, measure: str, fill: str) -> Ranked:
+    if "fills" in row:
+        return row["fills"][fill][measure]
     return row["accuracy"] if measure == "accuracy" else row["log_odds"]
 
 
-def _area(row: Row, measure: str) -> float:
-    return _ranked(row, measure)["area"]["value"] or 0.0
+def _area(row: Row, measure: str, fill: str) -> float:
+    return _ranked(row, measure, fill)["area"]["value"] or 0.0
+
+
+def _table(table: Sequence[Row], fill: str) -> str:
+    rows = [
+        [
+            method_name(row["method"]),
+            on_model(row["model"]),
+            *(score(_ranked(row, measure, fill), part) for measure in PANELS for part in ("area", "gain")),
+            f"{row['n_images']:,}",
+        ]
+        for row in own_first(table)
+    ]
+    header = ["ranked by", "", "accuracy, area", "over random", "log-odds, area", "over random", "pictures"]
+    return markdown_table(header, rows)
 
 
 def _heights(curve: Sequence[Score]) -> list[float]:
     return [math.nan if point["value"] is None else point["value"] for point in curve]
 
 
-def _largest(table: Sequence[Row]) -> str:
+def _largest(table: Sequence[Row], fill: str) -> str:
     """Whose curves are highest; areas of methods that saw fewer pictures are of those pictures."""
     best = {
-        name: max(table, key=lambda row: _area(row, measure))
+        name: max(table, key=lambda row: _area(row, measure, fill))
         for measure, name in (("accuracy", "accuracy"), ("log_odds", "log-odds"))
     }
     said = (f"{name}: {row_name(row)}" for name, row in best.items())
     return f"The largest areas: {', '.join(said)}."
 
 
-def _curves(axes: Axes, rows: Sequence[Row], measure: str) -> None:
+def _curves(axes: Axes, rows: Sequence[Row], measure: str, fill: str) -> None:
     """One curve per method, its area in the legend, the largest first; random rankings dashed."""
     colours = cycle(colormaps["tab20"].colors)  # type: ignore[attr-defined]  # a list of colours
-    for row in sorted(rows, key=lambda row: -_area(row, measure)):
+    for row in sorted(rows, key=lambda row: -_area(row, measure, fill)):
         own, other = row["method"] == OWN[0], row["method"] in OWN[1:]
-        heights = _heights(_ranked(row, measure)["curve"])
-        label = f"{method_name(row['method'])}  {_area(row, measure):.3f}"
+        heights = _heights(_ranked(row, measure, fill)["curve"])
+        label = f"{method_name(row['method'])}  {_area(row, measure, fill):.3f}"
         colour = "black" if own or other else next(colours)
         style = ":" if other else "-"
         axes.plot(row["fractions"], heights, style, color=colour, lw=2.4 if own else 1.1, label=label)
     most = max(rows, key=lambda row: row["n_images"])
-    at_random = _ranked(most, measure)
+    at_random = _ranked(most, measure, fill)
     heights = _heights(at_random["random_curve"])
     label = f"random ranking  {at_random['random_area']['value']:.3f}"
     axes.plot(most["fractions"], heights, color="0.5", ls="--", label=label)

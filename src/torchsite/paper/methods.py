@@ -9,7 +9,7 @@ give (relative to all classes, or the paper's, which are not).
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from torchsite.paper.models import Pair
 from torchsite.paper.section import MethodRow
 
 log = logging.getLogger(__name__)
+
+OptionsOf = Callable[[str, SITE | BlackBox], dict[str, Any]]
 
 
 def quick_limits() -> dict[str, int]:
@@ -63,7 +65,9 @@ def measured(
             yield kind, limit, replace(comparison.cells[0], method=name)
 
 
-def rows_for(model: SITE | BlackBox, methods: Iterable[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def rows_for(
+    model: SITE | BlackBox, methods: Iterable[str], options_of: OptionsOf = options_of
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The rows of a table for one model: how each is called, its method, and the method's options."""
     for method in methods:
         if applies(method, model):

@@ -4,6 +4,8 @@ import csv
 import importlib
 import io
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -19,6 +21,7 @@ from torchsite.metrics import METRICS, Measure, strokes
 from torchsite.randomness import make_rng
 from torchsite.report.comparison import draw, save_report, to_csv, to_markdown, to_rich
 from torchsite.results import Result
+from torchsite.transforms import TransformFamily
 
 command = importlib.import_module("torchsite.cli.compare")
 QUICK = {"metrics": ["accuracy", "self_consistency", "pointing_game"], "n_transforms": 1}
@@ -45,6 +48,20 @@ class Calls:
         if self.crash_after is not None and self.n > self.crash_after:
             raise KeyboardInterrupt
         return images[:, 0]
+
+
+def test_regions_may_be_a_function_or_one_for_each_picture(tmp_path):
+    """Given one by one they belong to the settings: another region is another table."""
+    data, out = pixels(name="elsewhere"), tmp_path / "table.json"
+    whole = {"methods": ["random"], "metrics": ["energy_pointing"], "n_transforms": 1, "batch_size": 5}
+    given = strokes(data.images / 255)
+    found = compare(templates(), data=data, regions=given, out=out, **whole)
+    asked = compare(templates(), data=data, regions=strokes, **whole)
+    assert found.cells[0].values == asked.cells[0].values
+    with pytest.raises(ConfigError, match="another regions"):
+        compare(templates(), data=data, regions=1 - given, out=out, **whole)
+    with pytest.raises(ConfigError, match="one for each of 12 pictures, got 3"):
+        compare(templates(), data=data, regions=given[:3], **whole)
 
 
 def test_one_cell_per_method_and_measure_with_costs():
@@ -107,6 +124,17 @@ def test_changed_options_are_measured_again(tmp_path):
         for fill in (0.0, 0.5)
     )
     assert first.cells[0].values != second.cells[0].values
+
+
+def test_a_measure_that_changed_its_meaning_is_measured_again(tmp_path):
+    out = tmp_path / "table.json"
+    options = {"data": pixels(), "methods": ["random"], "metrics": ["frame_control"], "out": out}
+    now = compare(templates(), **options)
+    assert now.cells[0].options == {"definition": 2}
+    earlier = replace(now.cells[0], options={}, values={"black": "as it was"})
+    now.with_cell(earlier).save(out)
+    assert compare(templates(), **options).cells[0].values == now.cells[0].values
+    assert len(Comparison.load(out).cells) == 1
 
 
 def test_what_does_not_apply_is_a_reason_not_a_crash():
@@ -195,6 +223,18 @@ def test_the_result_file_gives_the_comparison_back(tmp_path):
         Comparison.from_result(Result("other", {}, {}, 0, 0.0))
 
 
+def test_tables_show_every_filling_of_a_measure():
+    asked = {"data": pixels(), "methods": ["random"], "metrics": ["deletion", "mask_k"], "n_transforms": 1}
+    both = compare(templates(), **asked)
+    table, lines = to_markdown(both), to_csv(both)
+    for name in ("deletion: black area", "deletion: blur area", "mask k: blur accuracy area"):
+        assert f"| {name} |" in table
+    assert "random,deletion,fills.blur.area," in lines
+    assert draw(both).axes
+    grey = compare(templates(), metric_options={"deletion": {"fill": 0.5}}, **asked)
+    assert "deletion: Colour(values=(0.5,)) area" in to_markdown(grey)
+
+
 def test_a_figure_of_the_model_alone_or_of_nothing_is_drawn_too():
     only_model = compare(templates(), data=pixels(), methods=["random"], metrics=["accuracy"])
     assert draw(only_model).axes
@@ -202,7 +242,9 @@ def test_a_figure_of_the_model_alone_or_of_nothing_is_drawn_too():
 
 
 def test_the_command_writes_and_resumes(tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "open_model", lambda name: templates())
+    model = templates()
+    model.config = SimpleNamespace(family=TransformFamily(max_rotation=180.0, reflect=True))
+    monkeypatch.setattr(command, "open_model", lambda name: model)
     monkeypatch.setattr(command, "open_data", lambda name, split, model: pixels())
     app = Typer()
     app.command()(command.compare)
@@ -212,6 +254,7 @@ def test_the_command_writes_and_resumes(tmp_path, monkeypatch):
         assert ran.exit_code == 0, ran.output
         assert "calibrated" in ran.output
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".md", ".csv", ".png"}
+    assert "±180°, ±25 % shift, mirrored" in (tmp_path / "comparison.md").read_text()
 
 
 def test_every_measure_says_what_it_shows():

@@ -7,6 +7,7 @@ from made_up import estimate, line, section
 
 from torchsite.paper import mask_k
 from torchsite.paper.cache import load_arrays
+from torchsite.report.format import score
 from torchsite.results import Result
 
 
@@ -47,6 +48,27 @@ def test_the_largest_areas_are_named():
     assert re.search(r"\| gradient \| on SITE \| 0\.7100 .* \| 0\.6100 ", text)
     assert text.index("| SITE, relative maps | on SITE") < text.index("| gradient | on SITE")
     assert "The largest areas: accuracy: gradient on SITE, log-odds: gradient on SITE." in text
+
+
+def test_both_fillings_stand_in_the_section_and_in_the_figure(folder):
+    place = folder / "cifar10_mask_k-quick"
+    result = mask_k.run("cifar10", place, methods=["self_explanation", "grad_cam"], quick=True)
+    text = section(result)
+    for fill in ("black", "blur"):
+        assert f"Blanked pixels: {fill}. The largest areas: accuracy: " in text
+    (row,) = [r for r in result.values["table"] if (r["model"], r["method"]) == ("black_box", "grad_cam")]
+    assert (
+        f"| {score(row['fills']['blur'], 'accuracy', 'area')} |" in text.partition("Blanked pixels: blur")[2]
+    )
+    (figure,) = mask_k.figures(result, {}).values()
+    titles = [axes.get_title() for axes in figure.axes]
+    assert (
+        titles.count("on SITE, blanked pixels: blur") == titles.count("on SITE, blanked pixels: black") == 2
+    )
+
+
+def test_files_from_before_have_black_alone():
+    assert section(figure_5()).count("Blanked pixels: ") == 1
 
 
 def test_without_arrays_there_are_curves_but_no_pictures():

@@ -28,22 +28,18 @@ class BamHalves:
 
 def real_halves(size: int, *, seed: int = 0, progress: bool = False) -> BamHalves:
     """Composed from the `bam` folder of a data directory, in random order."""
-    train, test = (
-        shuffled(
-            join_objects(
-                *(
-                    load_bam(
-                        half, objects=kind, size=size, per_pair=PER_PAIR[half], seed=seed, progress=progress
-                    )
-                    for kind in KINDS
-                )
-            ),
-            seed,
-        )
-        for half in ("train", "test")
-    )
+    train, test = (real_half(half, size, seed=seed, progress=progress) for half in ("train", "test"))
     held_out = load_bam("test", objects=HELD_OUT, size=size, per_pair=2, seed=seed, progress=progress)
     return BamHalves(train, test, shuffled(held_out, seed))
+
+
+def real_half(half: str, size: int, *, seed: int = 0, progress: bool = False) -> BamDataset:
+    """The pictures to train on, or those to test with, with objects of both kinds, in random order."""
+    kinds = (
+        load_bam(half, objects=kind, size=size, per_pair=PER_PAIR[half], seed=seed, progress=progress)
+        for kind in KINDS
+    )
+    return shuffled(join_objects(*kinds), seed)
 
 
 def painted_halves(size: int = 32, *, seed: int = 0) -> BamHalves:

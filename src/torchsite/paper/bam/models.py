@@ -7,7 +7,8 @@ from typing import Any
 
 from torchsite.model import SITE, BlackBox
 from torchsite.paper.bam.data import BamHalves, painted_halves, real_halves
-from torchsite.paper.models import KINDS, is_finished, load_finished, train_or_load
+from torchsite.paper.models import KINDS, load_finished, train_or_load
+from torchsite.training.by_recipe import is_finished
 from torchsite.training.recipes import load_recipe
 
 RECIPE = "bam"
