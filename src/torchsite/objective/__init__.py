@@ -11,6 +11,7 @@ from torchsite.objective.batch import Batch, Draws, Share
 from torchsite.objective.classification import classification_loss
 from torchsite.objective.equivariance import EquivarianceTerm
 from torchsite.objective.objective import BlackBoxObjective, Objective, SiteObjective
+from torchsite.objective.same_answers import SameAnswers
 from torchsite.objective.silence import NothingSeen
 from torchsite.objective.term import Found, Memory, Step, Term
 from torchsite.objective.transformation import TransformationTerm
@@ -29,6 +30,7 @@ __all__ = [
     "Memory",
     "NothingSeen",
     "Objective",
+    "SameAnswers",
     "Share",
     "SiteObjective",
     "Step",

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from torchsite.errors import ConfigError
 from torchsite.objective.batch import Draws, Share
-from torchsite.objective.term import Found, Memory, Step, Term, own_and_all, shares_shown
+from torchsite.objective.term import Found, MapKind, Memory, Step, Term, own_and_all, shares_shown
 from torchsite.objective.views import UPRIGHT, VIEWS, View
 from torchsite.randomness import Rng
 from torchsite.shapes import Images, Masks, Size
@@ -32,6 +32,7 @@ Evidence = Float[Tensor, "batch classes rows cols"]
 Shown = Float[Tensor, "batch rows cols"]
 ClassLosses = Float[Tensor, "batch classes"]
 NEUTRAL = ("mean", "black", "blur")
+Sizes = Literal["uniform", "shapley"]
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,13 @@ class MaskedView(View):
 
     blocks: tuple[int, ...] = (4, 8, 16)
     kept: tuple[float, float] = (0.1, 0.9)
+    sizes: Sizes = "uniform"
     hidden_fill: tuple[str, ...] = NEUTRAL
 
     def visible(self, draws: Draws, size: Size) -> Masks:
         """What is left, drawn for all pictures of the global batch."""
-        return block_masks(draws.n, size, self.blocks, self.kept, draws.rng(f"{self.name} blocks"))
+        rng = draws.rng(f"{self.name} blocks")
+        return block_masks(draws.n, size, self.blocks, self.kept, rng, self.sizes)
 
     def show(
         self, images: Images, pose: Transform, visible: Masks | None, draws: Draws, share: Share
@@ -71,18 +74,24 @@ class AdditiveEvidence(Term, name="additive_evidence"):
     """The evidence of what is shown is the evidence that the model finds when only that is shown.
 
     With `of: picture` a part of the pictures (`portion`) gets a further view, upright and masked; with
-    `of: pose` the posed view itself is masked, which costs nothing. `place` weighs where the evidence stands
-    beside how much there is of it, between sums over `pool` × `pool` cells: single cells can agree by what is
-    bright or dark there, without being true. `blocks` are numbers of blocks along the shorter side, one of
-    them drawn for each picture; the share of blocks that is kept is uniform in `kept`.
+    `of: pose` the posed view itself is masked, which costs nothing. `maps` are relative to all classes, or
+    plain where several classes may be true at once. `place` weighs where the evidence stands beside how much
+    there is of it, between sums over `pool` × `pool` cells: single cells can agree by what is bright or dark
+    there, without being true. `blocks` are numbers of blocks along the shorter side, one of them drawn for
+    each picture. How many of them are kept is uniform in `kept`, or, with `sizes: shapley`, has the weights
+    of Shapley's kernel. Differences above `beta` count by their size, smaller ones by their
+    square: a single patch is worth a few tenths of a logit.
     """
 
     of: Literal["picture", "pose"] = "picture"
+    maps: MapKind = "relative"
     place: float = 1.0
     pool: int = 4
     portion: float = 0.5
     blocks: tuple[int, ...] = (4, 8, 16)
     kept: tuple[float, float] = (0.1, 0.9)
+    sizes: Sizes = "uniform"
+    beta: float = 1.0
     fill: tuple[str, ...] = NEUTRAL
 
     def __post_init__(self) -> None:
@@ -96,6 +105,8 @@ class AdditiveEvidence(Term, name="additive_evidence"):
             raise ConfigError(f"additive_evidence.portion: expected a share in (0, 1], got {self.portion}")
         if not self.place >= 0:
             raise ConfigError(f"additive_evidence.place: expected at least 0, got {self.place}")
+        if not self.beta > 0:
+            raise ConfigError(f"additive_evidence.beta: expected more than 0, got {self.beta}")
         if self.pool < 1:
             raise ConfigError(f"additive_evidence.pool: expected at least 1 cell, got {self.pool}")
         if not self.fill:
@@ -111,7 +122,12 @@ class AdditiveEvidence(Term, name="additive_evidence"):
     def views(self) -> tuple[View, ...]:
         """The whole picture, and the one with parts hidden."""
         masked = MaskedView(
-            "masked", blocks=self.blocks, kept=self.kept, hidden_fill=self.fill, portion=self.portion
+            "masked",
+            blocks=self.blocks,
+            kept=self.kept,
+            sizes=self.sizes,
+            hidden_fill=self.fill,
+            portion=self.portion,
         )
         if self.of == "pose":
             return UPRIGHT, replace(masked, name="posed", pose_stream="pose", portion=1.0)
@@ -121,21 +137,21 @@ class AdditiveEvidence(Term, name="additive_evidence"):
         """How much, and where, both for all classes and for the picture's own."""
         del memory
         part = step.view("posed" if self.of == "pose" else "masked")
-        heard = part.run.relative().evidence
-        whole, labels = step.view("upright").run.relative().evidence[: len(heard)], step.batch.labels
+        heard = part.evidence(self.maps)
+        whole, labels = step.view("upright").evidence(self.maps)[: len(heard)], step.batch.labels
         assert part.visible is not None
         shown = shares_shown(part.visible, heard)
         said = (part.pose(whole) if self.of == "pose" else whole) * shown[:, None]
-        amount = own_and_all(additive_losses(said, heard), labels[: len(heard)])
+        amount = own_and_all(additive_losses(said, heard, self.beta), labels[: len(heard)])
         if not self.place:
             return Found(amount)
         place = own_and_all(place_losses(said, heard, self.pool), labels[: len(heard)])
         return Found(amount + self.place * place, {"evidence in place": place})
 
 
-def additive_losses(said: Evidence, heard: Evidence) -> ClassLosses:
+def additive_losses(said: Evidence, heard: Evidence, beta: float = 1.0) -> ClassLosses:
     """SmoothL1 between what the map says of a part, Σ M ⊙ e(x), and what the model says of it, Σ e(x_M)."""
-    return F.smooth_l1_loss(said.sum((-2, -1)), heard.sum((-2, -1)), reduction="none")
+    return F.smooth_l1_loss(said.sum((-2, -1)), heard.sum((-2, -1)), reduction="none", beta=beta)
 
 
 def place_losses(said: Evidence, heard: Evidence, pool: int = 1) -> ClassLosses:
@@ -145,21 +161,46 @@ def place_losses(said: Evidence, heard: Evidence, pool: int = 1) -> ClassLosses:
     return 1 - F.cosine_similarity(said.flatten(-2), heard.flatten(-2), dim=-1, eps=1e-6)
 
 
-def block_masks(n: int, size: Size, blocks: tuple[int, ...], kept: tuple[float, float], rng: Rng) -> Masks:
-    """True where each picture is shown: square blocks, each kept with a chance that is one for a picture.
+def block_masks(
+    n: int,
+    size: Size,
+    blocks: tuple[int, ...],
+    kept: tuple[float, float],
+    rng: Rng,
+    sizes: Sizes = "uniform",
+) -> Masks:
+    """True where each picture is shown: square blocks, some of them kept.
 
-    The chance is uniform in `kept`, so that small and large parts are equally frequent. The grid of blocks
-    begins at a random even pixel, so that borders lie everywhere.
+    With `sizes: uniform` each block is kept with a chance that is one for a picture, uniform in `kept`, so
+    that small and large parts are equally frequent. With `shapley` the number of blocks that are kept has the
+    weights of Shapley's kernel, 1/(k(n - k)) for k of n blocks: a single block hidden, or shown alone, says
+    most about the value of that block. The grid of blocks begins at a random even pixel, so that borders lie
+    everywhere.
     """
-    low, high = kept
-    chances = low + (high - low) * torch.rand(n, generator=rng)
-    sides = torch.tensor([max(1, min(size) // count) for count in blocks])
-    side = sides[torch.randint(len(blocks), (n,), generator=rng)]
+    counts = torch.tensor(blocks)[torch.randint(len(blocks), (n,), generator=rng)]
+    side = (min(size) // counts).clamp_min(1)
     starts = (torch.rand(2, n, generator=rng) * (side / 2).ceil()).long() * 2
     rows, cols = (
         (torch.arange(length) + start[:, None]) // side[:, None]
         for length, start in zip(size, starts, strict=True)
     )
     most = max(int(rows.max()), int(cols.max())) + 1 if n else 1
-    draws = torch.rand(n, most, most, generator=rng) < chances[:, None, None]
-    return draws[torch.arange(n)[:, None, None], rows[:, :, None], cols[:, None, :]]
+    draws = torch.rand(n, most, most, generator=rng)
+    if sizes == "uniform":
+        low, high = kept
+        keeping = draws < (low + (high - low) * torch.rand(n, generator=rng))[:, None, None]
+    else:
+        there = (torch.arange(most) <= rows[:, -1:])[:, :, None] & (torch.arange(most) <= cols[:, -1:])[
+            :, None
+        ]
+        ranks = draws.masked_fill(~there, 2).flatten(1).argsort(1).argsort(1)
+        keeping = (ranks < shapley_sizes(there.flatten(1).sum(1), rng)[:, None]).unflatten(1, (most, most))
+    return keeping[torch.arange(n)[:, None, None], rows[:, :, None], cols[:, None, :]]
+
+
+def shapley_sizes(counts: Tensor, rng: Rng) -> Tensor:
+    """For each number n of parts a number k of them, 0 < k < n, with weights 1/(k(n - k))."""
+    n, most = counts[:, None].double(), int(counts.max()) if len(counts) else 2
+    k = torch.arange(1, most, dtype=torch.float64)
+    weights = torch.where(k < n, 1 / (k * (n - k).clamp_min(1)), 0.0)
+    return 1 + torch.multinomial(weights, 1, generator=rng)[:, 0] if len(counts) else counts

@@ -18,7 +18,7 @@ from torch import Tensor
 from torchsite.distributed import mean_with_gradients, n_ranks
 from torchsite.errors import ConfigError
 from torchsite.model import SITE
-from torchsite.objective.term import Found, Memory, Seen, Step, Term, own_and_all, shares_shown
+from torchsite.objective.term import Found, MapKind, Memory, Seen, Step, Term, own_and_all, shares_shown
 from torchsite.objective.views import POSED, SECOND_POSE, UPRIGHT, HiddenView, View
 from torchsite.shapes import Heatmaps, Maps, Scalar
 from torchsite.transforms import Transform
@@ -41,7 +41,7 @@ class EquivarianceTerm(Term, name="equivariance"):
     """
 
     form: Literal["cosine", "centred", "calibrated"] = "cosine"
-    maps: Literal["plain", "relative"] = "plain"
+    maps: MapKind = "plain"
     against: Literal["upright", "second_pose"] = "upright"
     unseen: Literal["ignored", "silent"] = "ignored"
     hidden: float = 0.0
@@ -80,7 +80,7 @@ class EquivarianceTerm(Term, name="equivariance"):
         """Between the two views; the floor is that of all pictures of the step."""
         del memory
         before, after = step.view(self.against), step.view("posed")
-        first, second = (self._maps(seen) for seen in (before, after))
+        first, second = (seen.evidence(self.maps) for seen in (before, after))
         motion, labels = after.pose @ before.pose.inverse(), step.batch.labels
         losses = equivariance_losses(
             first, second, motion, centred=self.form == "centred", shown=self._shown(after, first)
@@ -91,9 +91,6 @@ class EquivarianceTerm(Term, name="equivariance"):
         own = first[torch.arange(len(first)), labels]
         floor = mismatched_similarity(own, n_parts=n_ranks(), mean_of_parts=mean_with_gradients)
         return Found(calibrated(mean_with_gradients(loss), floor), {"floor": floor})
-
-    def _maps(self, seen: Seen) -> Maps:
-        return (seen.run.relative() if self.maps == "relative" else seen.run).evidence
 
     def _shown(self, seen: Seen, like: Maps) -> Heatmaps | None:
         """The share of each cell that is seen, if what is unseen counts."""

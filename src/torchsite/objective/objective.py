@@ -16,11 +16,11 @@ from torchsite.data import Dataset
 from torchsite.model import SITE, BlackBox
 from torchsite.model.base import dtype_of
 from torchsite.objective.batch import Batch
-from torchsite.objective.classification import classification_loss
+from torchsite.objective.classification import ClassWeights, Marks, classification_loss, several_loss
 from torchsite.objective.targets import to_unit
 from torchsite.objective.term import Memory, Step, Term
 from torchsite.objective.views import View, fill_corners, join_views
-from torchsite.shapes import Features
+from torchsite.shapes import Features, Logits, Scalar
 
 
 class Outcome(NamedTuple):
@@ -35,10 +35,28 @@ class Objective(nn.Module, abc.ABC):
 
     model: SITE | BlackBox
     views: tuple[View, ...]
+    class_weights: Tensor | None
+    marks: Tensor | None
+    label_smoothing: float
 
     @abc.abstractmethod
     def forward(self, batch: Batch) -> Outcome:
         """The losses of a batch, or of a part of one."""
+
+    def classification(self, logits: Logits, batch: Batch, counts: Sequence[int]) -> Scalar:
+        """The classification loss of views that show the first `counts` pictures of the batch each."""
+        if self.marks is None:
+            labels = torch.cat([batch.labels[:n] for n in counts])
+            return classification_loss(logits, labels, self.label_smoothing, self.class_weights)
+        marks = self.marks[batch.rows.to(self.marks.device)]
+        return several_loss(logits, torch.cat([marks[:n] for n in counts]), self.class_weights)
+
+    def right(self, logits: Logits, batch: Batch, counts: Sequence[int]) -> Scalar:
+        """The share of right answers in these views."""
+        if self.marks is None:
+            return (logits.argmax(1) == torch.cat([batch.labels[:n] for n in counts])).float().mean()
+        marks = self.marks[batch.rows.to(self.marks.device)]
+        return ((logits > 0) == torch.cat([marks[:n] for n in counts])).float().mean()
 
     def learn(self, batch: Batch, features: Features | None) -> None:
         """Let the memories take note of a whole step."""
@@ -59,14 +77,17 @@ class SiteObjective(Objective):
         views: Sequence[View] = (),
         corners: tuple[str, ...] = ("black",),
         label_smoothing: float = 0.0,
+        class_weights: ClassWeights | None = None,
+        marks: Marks | None = None,
         compiled: bool = False,
     ) -> None:
         super().__init__()
+        self.register_buffer("class_weights", class_weights, persistent=False)
+        self.register_buffer("marks", marks, persistent=False)
         for term in terms:
             term.check(model)
         self.model, self.terms, self.label_smoothing = model, tuple(terms), label_smoothing
-        wanted = join_views([*views, *(view for term in terms for view in term.views())])
-        self.views = fill_corners(wanted, corners)
+        self.views = fill_corners(views_of_site(terms, views), corners)
         memories = {str(number): term.memory(model, data) for number, term in enumerate(terms)}
         kept = {number: memory for number, memory in memories.items() if memory is not None}
         self.memories = nn.ModuleDict(kept).to(dtype_of(model))
@@ -75,9 +96,9 @@ class SiteObjective(Objective):
     def forward(self, batch: Batch) -> Outcome:
         """One pass over all views; then the classification loss, then every term that counts at this step."""
         step = Step(batch, self.model, self.run(batch.pictures()))
-        labels = step.judged_labels
-        logits = step.run.logits[: len(labels)]
-        loss = classification_loss(logits, labels, self.label_smoothing)
+        counts = [len(one.run.features) for one in step.judged]
+        logits = step.run.logits[: sum(counts)]
+        loss = self.classification(logits, batch, counts)
         losses = {"classification": loss}
         for number, term in enumerate(self.terms):
             if term.counts(batch.draws):
@@ -85,7 +106,7 @@ class SiteObjective(Objective):
                 loss = loss + term.weight * found.loss
                 losses |= numbered({term.name: found.loss, **found.watched}, losses)
         losses |= {
-            "accuracy": (logits[: len(batch)].argmax(1) == batch.labels).float().mean(),
+            "accuracy": self.right(logits[: len(batch)], batch, [len(batch)]),
             "|w|": step.run.prototypes.detach().abs().mean(),
             "|z|": step.run.features.detach().abs().mean(),
         }
@@ -119,20 +140,33 @@ class BlackBoxObjective(Objective):
         views: Sequence[View] = (),
         corners: tuple[str, ...] = ("black",),
         label_smoothing: float = 0.0,
+        class_weights: ClassWeights | None = None,
+        marks: Marks | None = None,
         compiled: bool = False,
     ) -> None:
         super().__init__()
+        self.register_buffer("class_weights", class_weights, persistent=False)
+        self.register_buffer("marks", marks, persistent=False)
         self.model, self.label_smoothing = model, label_smoothing
-        wanted = join_views([*views, *(view for term in terms for view in term.views())])
-        seen = (view.for_black_box() for view in wanted)
-        self.views = fill_corners([view for view in seen if view is not None], corners)
+        self.views = fill_corners(views_of_black_box(terms, views), corners)
         self.run = torch.compile(model.forward) if compiled else model.forward
 
     def forward(self, batch: Batch) -> Outcome:
         """The classification loss."""
-        logits, labels = self.run(batch.pictures()), torch.cat([batch.labels[:n] for n in batch.counts])
-        loss = classification_loss(logits.float(), labels, self.label_smoothing)
-        return Outcome({"loss": loss, "accuracy": (logits.argmax(1) == labels).float().mean()})
+        logits = self.run(batch.pictures()).float()
+        loss = self.classification(logits, batch, batch.counts)
+        return Outcome({"loss": loss, "accuracy": self.right(logits, batch, batch.counts)})
+
+
+def views_of_site(terms: Sequence[Term], views: Sequence[View] = ()) -> tuple[View, ...]:
+    """These views, and those that the terms compare, each once."""
+    return join_views([*views, *(view for term in terms for view in term.views())])
+
+
+def views_of_black_box(terms: Sequence[Term], views: Sequence[View] = ()) -> tuple[View, ...]:
+    """The same, as a model without evidence is shown them."""
+    seen = (view.for_black_box() for view in views_of_site(terms, views))
+    return tuple(view for view in seen if view is not None)
 
 
 def numbered(new: dict[str, Tensor], known: dict[str, Tensor]) -> dict[str, Tensor]:

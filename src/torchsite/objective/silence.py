@@ -46,5 +46,5 @@ class NothingSeen(Term, name="nothing_seen"):
     def loss(self, step: Step, memory: Memory | None) -> Found:
         """The size of the evidence."""
         del memory
-        evidence = step.view("blank").run.relative().evidence
+        evidence = step.view("blank").evidence("relative")
         return Found(evidence.abs().sum((-2, -1)).mean())

@@ -21,7 +21,7 @@ checkpointed.
 import abc
 import itertools
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -37,6 +37,8 @@ from torchsite.objective.batch import Batch, Draws, Rows
 from torchsite.objective.views import View
 from torchsite.shapes import Features, Heatmaps, Labels, Maps, Masks, Scalar
 from torchsite.transforms import Transform
+
+MapKind = Literal["plain", "relative"]
 
 
 class Found(NamedTuple):
@@ -55,6 +57,10 @@ class Seen:
     all_poses: Transform
     visible: Masks | None
     run: Forward
+
+    def evidence(self, maps: MapKind) -> Maps:
+        """The evidence of all classes, as it is or relative to their mean."""
+        return (self.run.relative() if maps == "relative" else self.run).evidence
 
 
 @dataclass(frozen=True, eq=False)

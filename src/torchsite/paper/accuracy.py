@@ -17,10 +17,12 @@ from matplotlib.figure import Figure
 from torchsite.evaluation.evaluate import evaluate
 from torchsite.paper.cache import save_result
 from torchsite.paper.experiment import Arrays
-from torchsite.paper.models import train_pair, training_seconds
+from torchsite.paper.models import n_trained_on, train_pair, training_seconds, weights_of
 from torchsite.paper.section import Pictures, source
 from torchsite.report.format import HEADLINES, markdown_table, score_rows
 from torchsite.results import Result
+from torchsite.training.budget import recipe_pmac
+from torchsite.training.recipes import load_recipe
 
 TITLES = {
     "mnist": "MNIST",
@@ -64,7 +66,13 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
         "training": {kind: training_seconds(folder / kind) for kind in found},
         "paper": dict(PAPER.get(name, {})),
     }
+    if not quick:  # a slice follows no recipe
+        recipe = load_recipe(name)
+        values["pmac"] = {
+            kind: recipe_pmac(recipe, model, n_trained_on(folder / kind)) for kind, model in pair
+        }
     config = {kind: result.config for kind, result in found.items()} | {"recipe": name, "quick": quick}
+    config |= {"weights": {kind: weights_of(model) for kind, model in pair}}
     seed = found["site"].seed
     result = Result(f"accuracy_{name}", values, config, seed, time.monotonic() - started)
     return save_result(result, folder)
@@ -83,6 +91,9 @@ def section(result: Result, pictures: Pictures) -> str:
     seconds: Mapping[str, float] = result.values["training"]
     minutes = (f"{seconds[kind] / 60:.1f}" for kind in ("site", "black_box"))
     rows.append(["training, minutes", *minutes, "–"])
+    if "pmac" in result.values:  # older files have not counted it
+        pmac = (f"{result.values['pmac'][kind]:.2f}" for kind in ("site", "black_box"))
+        rows.append(["training, 10¹⁵ multiply-accumulates", *pmac, "–"])
     recipe = result.config["recipe"]
     return (
         f"## {TITLES.get(recipe, recipe)}: SITE and the black box of the same budget\n\n"

@@ -5,6 +5,7 @@ side; `pair_beside` is for experiments that only look at models: it takes the pa
 theirs, else the pair that ships with the package, and trains only if there is neither.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +15,14 @@ from torchsite.data import Dataset, load_dataset
 from torchsite.evaluation.fingerprints import fingerprint
 from torchsite.model import SITE, BlackBox, load, shipped_models
 from torchsite.results import Result
-from torchsite.training import fit
-from torchsite.training.recipes import Recipe, build_model, load_recipe, override
+from torchsite.training.by_recipe import fit_recipe, is_finished
+from torchsite.training.recipes import Recipe, load_recipe, override
+from torchsite.training.run_manifest import RUN_FILE
 
 KINDS = ("site", "black_box")
 
 # What makes any MNIST recipe a matter of seconds.
-QUICK: Mapping[str, Any] = {"data": "mnist_sample", "epochs": 1, "cycles": 1, "batch_size": 500}
+QUICK: Mapping[str, Any] = {"data": "mnist_sample", "begin": "", "epochs": 1, "cycles": 1, "batch_size": 500}
 N_QUICK = {"train": 1000, "test": 200}
 
 
@@ -37,15 +39,7 @@ def train_or_load(
         return load_finished(folder)
     chosen = override(recipe if isinstance(recipe, Recipe) else load_recipe(recipe), changes or {})
     train, test = data or (load_dataset(chosen.data, "train"), load_dataset(chosen.data, "test"))
-    model = build_model(chosen.model, train, chosen.training)
-    return fit(
-        model, train, chosen.training, validation=test, folder=folder, resume=True, progress=progress
-    ).model
-
-
-def is_finished(folder: Path) -> bool:
-    """Whether a run in this folder came to its end."""
-    return (folder / "model" / "config.json").is_file() and (folder / "result.json").is_file()
+    return fit_recipe(chosen, train, validation=test, folder=folder, resume=True, progress=progress).model
 
 
 def load_finished(folder: Path) -> SITE | BlackBox:
@@ -58,6 +52,11 @@ def load_finished(folder: Path) -> SITE | BlackBox:
 def training_seconds(folder: Path) -> float:
     """How long the run in this folder trained."""
     return Result.load(folder / "result.json").seconds
+
+
+def n_trained_on(folder: Path) -> int:
+    """How many pictures the run in this folder was trained on."""
+    return int(json.loads((folder / RUN_FILE).read_text())["data"]["pictures"])
 
 
 def weights_of(*models: SITE | BlackBox) -> str:

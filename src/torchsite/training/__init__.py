@@ -2,6 +2,7 @@
 
 from torchsite.training.config import TrainingConfig
 from torchsite.training.fit import Fitted, fit
+from torchsite.training.sheet_watch import SheetWatch
 from torchsite.training.watch import Watch
 
-__all__ = ["Fitted", "TrainingConfig", "Watch", "fit"]
+__all__ = ["Fitted", "SheetWatch", "TrainingConfig", "Watch", "fit"]

@@ -8,6 +8,7 @@ import functools
 from collections.abc import Iterator, Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from torchsite.data import Dataset, to_float
@@ -27,6 +28,7 @@ def make_batch(
     images, labels = look_up(data, rows, like)
     draws = Draws(config.seed, step, config.batch_size, config.epochs * (len(data) // config.batch_size))
     images = _flipped(images, draws, share) if config.flip else images
+    images = _jittered(images, config.jitter, draws, share) if config.jitter else images
     return show_batch(rows, images, labels, views, draws, config.family, share)
 
 
@@ -69,3 +71,16 @@ def _flipped(images: Images, draws: Draws, share: Share) -> Images:
     """A random half of the pictures mirrored."""
     mirror = (torch.rand(draws.n, generator=draws.rng("flip")) < 0.5)[share.rows(draws.n)].to(images.device)
     return torch.where(mirror[:, None, None, None], images.flip(-1), images)
+
+
+def _jittered(images: Images, most: int, draws: Draws, share: Share) -> Images:
+    """Each picture moved by up to `most` pixels along both axes, mirrored where an edge came in."""
+    moves = torch.randint(2 * most + 1, (2, draws.n, 1), generator=draws.rng("jitter"))
+    mine = moves[:, share.rows(draws.n)].to(images.device)
+    down, across = (
+        start + torch.arange(n, device=images.device)
+        for start, n in zip(mine, images.shape[-2:], strict=True)
+    )
+    padded = F.pad(images, (most,) * 4, mode="reflect")
+    pictures = torch.arange(len(images), device=images.device)[:, None, None]
+    return padded.permute(0, 2, 3, 1)[pictures, down[:, :, None], across[:, None, :]].permute(0, 3, 1, 2)

@@ -23,7 +23,8 @@ class TrainingConfig:
 
     The classification loss is always minimised; `terms` are added to it. Pictures are seen in the `views`
     that are named here, and in those that the terms compare. `corners` are the fillings around posed
-    pictures, one at random for each: black corners alone would tell the network the pose of the frame.
+    pictures, one at random for each: black corners alone would tell the network the pose of the frame. With
+    `class_weights: balanced` every class counts the same in the classification loss.
     """
 
     moved: ClassVar[Mapping[str, str]] = {
@@ -48,10 +49,12 @@ class TrainingConfig:
     warm_up: float = 0.2
     cycles: int = 1
     label_smoothing: float = 0.0
+    class_weights: Literal["equal", "balanced"] = "equal"
     terms: tuple[Term, ...] = (TransformationTerm(),)
     views: tuple[ViewName, ...] = ("posed",)
     corners: tuple[str, ...] = ("black",)
     flip: bool = False
+    jitter: int = 0
     ema_decay: float = 0.0
     precision: Literal["auto", "32", "bf16"] = "auto"
     accumulate: int = 1
@@ -69,7 +72,7 @@ class TrainingConfig:
         if self.epochs % self.cycles:
             raise ConfigError(f"cycles: expected a divisor of epochs = {self.epochs}, got {self.cycles}")
         _at_least("batch_size", self.batch_size, 2)  # batch norm has nothing to compare one picture with
-        for name in ("weight_decay", "checkpoint_seconds", "n_validation"):
+        for name in ("weight_decay", "checkpoint_seconds", "n_validation", "jitter"):
             _at_least(name, getattr(self, name), 0)
         for name in ("warm_up", "label_smoothing", "ema_decay"):
             if not 0 <= getattr(self, name) < 1:

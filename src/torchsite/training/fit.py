@@ -13,11 +13,13 @@ from torchsite.data import Dataset
 from torchsite.distributed import notes_of_all_ranks
 from torchsite.errors import ConfigError, DataError
 from torchsite.model import SITE, BlackBox
+from torchsite.model.card import model_card, write_card
 from torchsite.model.config import class_names
 from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.training.batches import check_batches
 from torchsite.training.batchnorm import global_statistics
+from torchsite.training.budget import training_budget
 from torchsite.training.checkpoints import checkpoints, last_checkpoint
 from torchsite.training.config import TrainingConfig
 from torchsite.training.launch import launch
@@ -88,8 +90,10 @@ def fit(
     seconds = run.checkpoints.seconds_spent
     if fabric.is_global_zero:
         model.save_pretrained(folder / "model")
+        write_card(folder / "model", model_card(model.config, run.measures, data.name))
         settings = {"training": to_mapping(config), "model": to_mapping(model.config), "data": data.name}
-        settings |= {"precision": to_mapping(precision)}
+        budget = training_budget(model, config, len(data))
+        settings |= {"precision": to_mapping(precision), "budget": to_mapping(budget)}
         Result("training", run.measures, settings, config.seed, seconds).save(folder / "result.json")
     fabric.barrier()
     return Fitted(model, run.measures, seconds, folder)
@@ -124,6 +128,12 @@ def _check_fit(model: SITE | BlackBox, data: Dataset) -> None:
         raise DataError(
             f"the model takes pictures of {model.config.image_shape}, "
             f"{data.name} has {tuple(data.images.shape[1:])}: build the model for this data"
+        )
+    if model.config.several != (data.marks is not None):
+        kinds = ("one class for each picture", "several labels or none")
+        raise DataError(
+            f"the model answers with {kinds[model.config.several]}, {data.name} has "
+            f"{kinds[data.marks is not None]}: build the model with several={data.marks is not None}"
         )
     names, unnamed = model.config.classes, class_names(None, model.config.n_classes)
     if len(data.classes) != len(names) or names not in (unnamed, tuple(data.classes)):

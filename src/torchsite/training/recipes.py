@@ -20,7 +20,7 @@ import yaml
 from torchsite.configs import from_mapping, to_mapping
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, did_you_mean
-from torchsite.model import SITE, BlackBox
+from torchsite.model import SITE, BlackBox, load
 from torchsite.model.config import SiteArchitecture
 from torchsite.model.extractors import build_extractor
 from torchsite.training.config import TrainingConfig
@@ -41,10 +41,16 @@ class ModelSettings(SiteArchitecture):
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that `torchsite train` needs to know; `size` is that of the pictures, if not their own."""
+    """All that `torchsite train` needs to know; `size` is that of the pictures, if not their own.
+
+    `begin` says with which weights the training begins: the name of a recipe, which is then trained first
+    (`fit_recipe`), or a folder that `save_pretrained` wrote, or a shipped model. Without it, weights are
+    drawn from the seed.
+    """
 
     data: str = "mnist_sample"
     size: int | None = None
+    begin: str = ""
     model: ModelSettings = field(default_factory=ModelSettings)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
@@ -109,6 +115,7 @@ def build_model(settings: ModelSettings, data: Dataset, config: TrainingConfig) 
         "image_shape": (channels, height, width),
         "classes": data.classes,
         "family": config.family,
+        "several": data.marks is not None,
     }
     with torch.random.fork_rng(devices=[]):
         with torch.device("meta"):
@@ -121,6 +128,23 @@ def build_model(settings: ModelSettings, data: Dataset, config: TrainingConfig) 
         if settings.kind == "black_box":
             return BlackBox.beside(settings, **given)
         return SITE(**to_mapping(settings) | given)
+
+
+def begin_model(recipe: Recipe, data: Dataset) -> SITE | BlackBox:
+    """The model before its first step: new, or with the weights that the recipe begins with."""
+    model = build_model(recipe.model, data, recipe.training)
+    if not recipe.begin:
+        return model
+    found = load(recipe.begin)
+    weights = found.state_dict()
+    expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    if type(found) is not type(model) or {n: tuple(v.shape) for n, v in weights.items()} != expected:
+        raise ConfigError(
+            f"begin: expected the weights of a {type(model).__name__} as the recipe describes it, "
+            f"got a {type(found).__name__} of another shape in {recipe.begin}"
+        )
+    model.load_state_dict(weights)
+    return model
 
 
 def pixel_statistics(data: Dataset, n: int = 10_000) -> tuple[list[float], list[float]]:

@@ -68,6 +68,8 @@ def fingerprint(data: Dataset) -> str:
     """A short checksum of the labels and of pictures spread over the data."""
     rows = torch.linspace(0, len(data) - 1, min(len(data), N_SAMPLED)).long()
     digest = hashlib.sha256(data.labels.numpy().tobytes())
+    if data.marks is not None:
+        digest.update(data.marks.numpy().tobytes())
     digest.update(data.images[rows].numpy().tobytes())
     return digest.hexdigest()[:16]
 

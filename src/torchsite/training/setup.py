@@ -8,6 +8,7 @@ from lightning.fabric import Fabric
 from torchsite.data import Dataset
 from torchsite.model import SITE, BlackBox
 from torchsite.objective import BlackBoxObjective, Objective, SiteObjective
+from torchsite.objective.classification import ClassWeights, balanced_weights, yes_weights
 from torchsite.training.averaging import WeightAverage
 from torchsite.training.checkpoints import Checkpoints
 from torchsite.training.collapse import CollapseWatch, LastGood
@@ -70,8 +71,15 @@ def make_objective(model: SITE | BlackBox, data: Dataset, config: TrainingConfig
         "views": config.own_views,
         "corners": config.corners,
         "label_smoothing": config.label_smoothing,
+        "class_weights": class_weights(data) if config.class_weights == "balanced" else None,
+        "marks": data.marks,
         "compiled": config.compile,
     }
     if isinstance(model, SITE):
         return SiteObjective(model, data, config.terms, **options)
     return BlackBoxObjective(model, config.terms, **options)
+
+
+def class_weights(data: Dataset) -> ClassWeights:
+    """What makes rare classes count as much as others."""
+    return balanced_weights(data.counts) if data.marks is None else yes_weights(data.marks)

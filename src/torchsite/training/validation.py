@@ -1,6 +1,7 @@
 """What a run measures on pictures that it does not learn from, in the same poses every time."""
 
 import torch
+from torch import Tensor
 
 from torchsite.data import Dataset
 from torchsite.distributed import notes_of_all_ranks
@@ -25,7 +26,9 @@ def validate(model: SITE | BlackBox, data: Dataset, config: TrainingConfig, shar
         for rows in parts_in_order(min(len(data), config.n_validation), PART, share):
             number = int(rows[0]) // PART
             rng = make_rng(config.seed, "validation", number)
-            measured = measures(model, *look_up(data, rows, like), config.family, rng)
+            images, labels = look_up(data, rows, like)
+            marks = None if data.marks is None else data.marks[rows].to(like.device)
+            measured = measures(model, images, labels, config.family, rng, marks)
             found.append((number, len(rows), measured))
     parts = sorted((part for parts in notes_of_all_ranks(found) for part in parts), key=lambda part: part[0])
     total = sum(n for _, n, _ in parts)
@@ -36,9 +39,17 @@ def validate(model: SITE | BlackBox, data: Dataset, config: TrainingConfig, shar
 
 
 def measures(
-    model: SITE | BlackBox, images: Images, labels: Labels, family: TransformFamily, rng: Rng
+    model: SITE | BlackBox,
+    images: Images,
+    labels: Labels,
+    family: TransformFamily,
+    rng: Rng,
+    marks: Tensor | None = None,
 ) -> dict[str, float]:
-    """Accuracy upright and in random poses; for SITE, also how well the explanation follows the picture."""
+    """Accuracy upright and in random poses; for SITE, also how well the explanation follows the picture.
+
+    With `marks`, where several labels may be true, the accuracy is that of all single answers.
+    """
     figures = {}
     if isinstance(model, SITE):
         consistency = self_consistency(
@@ -47,6 +58,9 @@ def measures(
         names = ("raw", "floor", "calibrated", "centred")
         figures = {name: getattr(consistency, name).value for name in names}
     pose = family.sample(len(images), rng=rng).to(images.device)
-    upright, posed = (model(pictures).argmax(1) == labels for pictures in (images, pose(images)))
+    found = (model(pictures) for pictures in (images, pose(images)))
+    upright, posed = (
+        logits.argmax(1) == labels if marks is None else (logits > 0) == marks for logits in found
+    )
     accuracies = {"accuracy": float(upright.float().mean()), "posed accuracy": float(posed.float().mean())}
     return accuracies | figures

@@ -9,8 +9,9 @@ import torch.nn.functional as F
 from torchsite.errors import ConfigError
 from torchsite.model.site import Forward
 from torchsite.objective import AdditiveEvidence, BlackBoxObjective, Draws, NothingSeen, Share, SiteObjective
-from torchsite.objective.additive import additive_losses, block_masks, place_losses
+from torchsite.objective.additive import additive_losses, block_masks, place_losses, shapley_sizes
 from torchsite.objective.batch import show_batch
+from torchsite.objective.concise import ConciseEvidence, spread_of
 from torchsite.objective.term import Step, own_and_all
 from torchsite.objective.views import UPRIGHT
 from torchsite.randomness import make_rng
@@ -115,6 +116,15 @@ def test_shares_of_several_processes_are_the_whole(of):
     torch.testing.assert_close(torch.stack(of_parts).mean(), of_whole)
 
 
+def test_plain_maps_are_those_of_each_class_alone():
+    plain, relative = (AdditiveEvidence(maps=maps, place=0, portion=1.0) for maps in ("plain", "relative"))
+    step = step_of(plain, batch_of([plain]))
+    shared = replace(step.run, evidence=step.run.evidence + step.run.features.square())  # by all classes
+    changed = replace(step, run=shared)
+    torch.testing.assert_close(relative.loss(changed, None).loss, relative.loss(step, None).loss)
+    assert not torch.isclose(plain.loss(changed, None).loss, plain.loss(step, None).loss)
+
+
 def test_the_posed_view_can_be_the_masked_one():
     term = AdditiveEvidence(of="pose")
     batch = batch_of([term])
@@ -178,6 +188,56 @@ def test_blocks_keep_what_they_are_asked_to(size):
     assert shares.max() > 0.8
 
 
+def test_shapleys_kernel_decides_how_many_blocks_are_kept():
+    """Of 16 blocks k are kept with weights 1/(k(16 - k)): one, or all but one, in about 16 % of cases."""
+    kept = shapley_sizes(torch.full((20_000,), 16), make_rng(0))
+    k = torch.arange(1, 16)
+    weights = 1 / (k * (16 - k))
+    found = torch.bincount(kept, minlength=16)[1:] / len(kept)
+    torch.testing.assert_close(found, weights / weights.sum(), atol=0.01, rtol=0)
+    mixed = shapley_sizes(torch.tensor([2, 4, 100] * 200), make_rng(1)).view(200, 3)
+    assert (mixed >= 1).all()
+    assert (mixed < torch.tensor([2, 4, 100])).all()
+
+
+@pytest.mark.parametrize("size", [(32, 32), (28, 40)])
+def test_shapley_masks_hide_something_and_show_something(size):
+    masks = block_masks(300, size, (4, 8), (0.1, 0.9), make_rng(0), "shapley")
+    shares = masks.float().mean((1, 2))
+    assert (shares > 0).all()
+    assert (shares < 1).all()
+    assert shares.mean().item() == pytest.approx(0.5, abs=0.06)
+    assert ((shares < 0.1) | (shares > 0.9)).float().mean() > 0.3  # small parts are the most telling
+    assert torch.equal(masks, block_masks(300, size, (4, 8), (0.1, 0.9), make_rng(0), "shapley"))
+
+
+def test_small_differences_count_more_with_a_small_beta():
+    said, heard = torch.full((1, 1, 2, 2), 0.1), torch.zeros(1, 1, 2, 2)  # sums differ by 0.4
+    assert additive_losses(said, heard).item() == pytest.approx(0.08)
+    assert additive_losses(said, heard, 0.2).item() == pytest.approx(0.3)
+
+
+def test_few_cells_are_few_words():
+    one, all_alike = torch.zeros(1, 4, 4), torch.full((1, 4, 4), -3.0)
+    one[0, 1, 2] = 5.0
+    assert spread_of(one).item() == pytest.approx(1 / 4)
+    assert spread_of(all_alike).item() == pytest.approx(1.0)
+    assert spread_of(torch.zeros(1, 4, 4)).item() == 0
+    maps = torch.randn(3, 5, 6, generator=make_rng(0))
+    torch.testing.assert_close(spread_of(7 * maps), spread_of(maps))
+
+
+def test_conciseness_is_asked_of_the_own_class_relative_to_all():
+    term = ConciseEvidence()
+    batch = batch_of([term])
+    step = step_of(term, batch)
+    evidence = step.view("upright").run.evidence
+    relative = evidence - evidence.mean(1, keepdim=True)
+    own = torch.stack([relative[i, label] for i, label in enumerate(batch.labels)]).flatten(1)
+    expected = (own.abs().sum(1) / own.square().sum(1).sqrt()).mean() / own.shape[1] ** 0.5
+    torch.testing.assert_close(term.loss(step, None).loss, expected)
+
+
 def test_pictures_without_content_give_evidence_only_to_lose_it():
     term = NothingSeen(portion=0.5)
     batch = batch_of([term], corners=("black", "mean"))
@@ -205,6 +265,7 @@ def test_the_black_box_is_taught_by_masked_pictures_too():
         ({"blocks": (1,)}, "blocks: expected numbers from 2 on"),
         ({"portion": 0.0}, "portion: expected a share"),
         ({"place": -1.0}, "place: expected at least 0"),
+        ({"beta": 0.0}, "beta: expected more than 0"),
         ({"pool": 0}, "pool: expected at least 1 cell"),
         ({"fill": ()}, "fill: expected at least one"),
         ({"fill": ("other",)}, "what hides must be neutral"),
@@ -232,7 +293,11 @@ def test_corners_are_filled_in_every_posed_view():
 
 
 def test_a_run_with_both_terms_trains(tmp_path):
-    terms = [{"name": "additive_evidence"}, {"name": "nothing_seen", "weight": 0.1}]
+    terms = [
+        {"name": "additive_evidence", "sizes": "shapley", "beta": 0.2},
+        {"name": "concise_evidence", "weight": 0.1},
+        {"name": "nothing_seen", "weight": 0.1},
+    ]
     config = make_config(epochs=1, terms=terms, corners=["black", "mean", "other", "reflection"])
     fit(make_site(), digits(), config, validation=digits(20, "test"), folder=tmp_path)
     log = (tmp_path / "logs" / "metrics.csv").read_text()

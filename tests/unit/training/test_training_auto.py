@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError
+from torchsite.objective.classification import balanced_weights, classification_loss
 from torchsite.training.auto import (
+    DEEPER,
     MOST_FROM_SCRATCH,
     PRETRAINED,
+    SIZES,
     TRAINING_SHARE,
     Deadline,
     Pace,
@@ -43,7 +46,8 @@ def test_every_choice_can_be_trained(survey, minutes, pretrained):
     training = plan.recipe.training
     assert 2 <= training.batch_size <= survey.n_train
     assert all(decision.why for decision in plan.decisions)
-    assert plan.recipe.size in (32, 64, 96, 128)
+    assert plan.recipe.size in (32, *SIZES)
+    assert plan.recipe.size <= max(64, 1.25 * survey.side)
     assert not (
         plan.recipe.model.feature_extractor == PRETRAINED and (not pretrained or plan.recipe.size < 64)
     )
@@ -78,13 +82,47 @@ def test_pictures_decide():
     small = choose_settings("icons", Survey(500, 100, 5, 28), minutes=30, pretrained=True)
     assert (chosen(small)["extractor"], chosen(small)["size"]) == ("pyramid", "32")
     photos = choose_settings("photos", Survey(500, 100, 5, 600), minutes=30, pretrained=True)
-    assert (chosen(photos)["extractor"], chosen(photos)["size"]) == (PRETRAINED, "128")
+    assert (chosen(photos)["extractor"], chosen(photos)["size"]) == (PRETRAINED, "160")
+    few = choose_settings("photos", Survey(2000, 100, 5, 600), minutes=30, pretrained=True)
+    assert chosen(few)["size"] == "128"
     bare = choose_settings("photos", Survey(500, 100, 5, 600), minutes=30, pretrained=False)
     assert "torchsite[pretrained]" in next(d.why for d in bare.decisions if d.setting == "extractor")
     hurried = choose_settings("photos", Survey(9000, 100, 5, 600), minutes=20, pretrained=True)
     assert int(chosen(hurried)["size"]) < 128
     many = choose_settings("photos", Survey(9000, 100, 101, 600), minutes=30, pretrained=True)
     assert chosen(many)["targets"] == "mean"
+
+
+def test_time_to_spare_buys_a_deeper_network_and_finer_answers():
+    survey = Survey(200, 50, 5, 128)
+    for minutes, expected in ((5, PRETRAINED), (35, "efficientnet_lite1"), (50, "efficientnet_lite2")):
+        plan = choose_settings("photos", survey, minutes=minutes, pretrained=True, deeper=DEEPER)
+        assert chosen(plan)["extractor"] == expected
+    assert plan.recipe.model.extractor_options == {"stride": 8}
+    small = Survey(200, 50, 5, 100)
+    plan = choose_settings("photos", small, minutes=120, pretrained=True, deeper=DEEPER)
+    assert plan.recipe.model.extractor_options == {"stride": 4}
+    without = choose_settings("photos", survey, minutes=120, pretrained=True)
+    assert chosen(without)["extractor"] == PRETRAINED
+
+
+def test_unbalanced_folders_are_balanced():
+    even = choose_settings("photos", Survey(90, 9, 3, 64, (30, 30, 30)), minutes=5, pretrained=False)
+    uneven = choose_settings("photos", Survey(90, 9, 3, 64, (60, 20, 10)), minutes=5, pretrained=False)
+    assert (chosen(even)["class weights"], chosen(uneven)["class weights"]) == ("equal", "balanced")
+    assert uneven.recipe.training.class_weights == "balanced"
+
+
+@given(st.lists(st.integers(1, 50), min_size=2, max_size=6))
+def test_balanced_classes_weigh_the_same_and_a_picture_one_on_average(counts):
+    weights = balanced_weights(counts)
+    total = weights.double() * torch.tensor(counts)
+    assert torch.allclose(total, total[0].expand_as(total), rtol=1e-5)
+    assert float(total.sum()) == pytest.approx(sum(counts), rel=1e-5)
+    labels = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
+    logits = torch.zeros(len(labels), len(counts))
+    plain, weighted = classification_loss(logits, labels), classification_loss(logits, labels, 0.0, weights)
+    assert float(weighted) == pytest.approx(float(plain), rel=1e-4)
 
 
 def test_too_few_pictures_are_refused():
@@ -97,7 +135,7 @@ def test_the_pace_is_that_of_the_very_model_and_leaves_nothing_behind(tmp_path, 
     pixels = torch.randint(0, 256, (40, 3, 16, 16), dtype=torch.uint8)
     data = Dataset(pixels, torch.arange(40) % 2, ("a", "b"))
     plan = choose_settings("photos", Survey(40, 40, 2, 16), minutes=1, pretrained=False)
-    model = ModelSettings(extractor_options={"widths": (4, 4, 4, 4), "common": 4})
+    model = ModelSettings(extractor_options={"widths": (4, 4, 4, 4), "common": 4}, zero_sum=True)
     begun = time.monotonic()
     pace = measure_pace(replace(plan.recipe, model=model), data, data)
     assert 0 < pace.step < time.monotonic() - begun

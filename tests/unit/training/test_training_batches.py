@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,3 +95,25 @@ def test_flipping_mirrors_about_half_of_the_pictures_and_nothing_else():
     assert all(m or s for m, s in zip(mirrored, same, strict=True))
     assert 0 < sum(mirrored) < 8
     torch.testing.assert_close(images(True), flipped)
+
+
+def test_jitter_moves_each_picture_by_a_few_pixels_and_mirrors_at_the_edges():
+    def images(jitter, share=None):
+        config = make_config(batch_size=32, jitter=jitter)
+        return make_batch(digits(40), config, (POSED,), 0, torch.zeros(()), share or Share()).images
+
+    plain, moved = images(0), images(2)
+    padded = F.pad(plain, (2, 2, 2, 2), mode="reflect")
+    places = []
+    for picture, around in zip(moved, padded, strict=True):
+        found = [
+            (r, c)
+            for r in range(5)
+            for c in range(5)
+            if torch.equal(around[:, r : r + 28, c : c + 28], picture)
+        ]
+        assert found, "no move of at most two pixels gives this picture"
+        places.append(found[0])
+    assert len(set(places)) > 8
+    halves = [images(2, Share(rank, 2)) for rank in (0, 1)]
+    assert torch.equal(torch.stack(halves, 1).flatten(0, 1), moved)

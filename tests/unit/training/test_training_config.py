@@ -76,7 +76,7 @@ def test_a_recipe_of_old_is_told_how_to_write_it_now(field, words, tmp_path):
 
 
 def test_a_field_of_a_term_can_be_overridden_by_its_name_or_number():
-    recipe = load_recipe("cifar10")
+    recipe = load_recipe("cifar10_first")
     terms = override(
         recipe,
         {"terms.transformation.weight": 1, "terms.equivariance.weight": 2, "training.terms.2.start": 0.5},

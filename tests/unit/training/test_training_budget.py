@@ -1,0 +1,58 @@
+"""What a training costs: counted multiplications, all views, and the recipes before."""
+
+import json
+
+import pytest
+import torch
+
+from torchsite.model import SITE
+from torchsite.training import fit
+from torchsite.training.budget import forward_macs, recipe_pmac, training_budget
+from torchsite.training.recipes import Recipe, build_model, load_recipe, override
+from training_makers import digits, make_black_box, make_config, make_site, transformation
+
+
+def one_convolution():
+    """3×3 kernels from one to four channels at 8×8, then a generator that multiplies nothing."""
+
+    class Nothing(torch.nn.Module):
+        def forward(self, features):
+            return features.unsqueeze(1).expand(-1, 2, -1, -1, -1)
+
+    return SITE(torch.nn.Conv2d(1, 4, 3, padding=1), Nothing(), 2, image_shape=(1, 8, 8))
+
+
+def test_multiplications_of_a_pass_are_counted():
+    assert forward_macs(one_convolution()) == 8 * 8 * 9 * 4
+
+
+def test_a_budget_is_steps_times_views_times_three_passes():
+    model = one_convolution()
+    masked = {"name": "additive_evidence", "portion": 0.5}
+    config = make_config(epochs=3, batch_size=8, terms=[transformation(), masked], views=["upright", "posed"])
+    found = training_budget(model, config, n_pictures=20)
+    assert found.views_per_picture == 2.5
+    assert found.pmac == pytest.approx(3 * (8 * 8 * 9 * 4) * 2.5 * 8 * (3 * 2) / 1e15)
+    silent = make_config(terms=[{"name": "nothing_seen", "portion": 0.25}], views=["posed"])
+    assert training_budget(make_site(), silent, 100).views_per_picture == 1.25
+    assert training_budget(make_black_box(), silent, 100).views_per_picture == 1  # nothing to ask silence of
+
+
+def test_recipes_before_are_counted():
+    recipe = load_recipe("cifar10")
+    data = digits(20)
+    model = build_model(
+        override(recipe, {"model.extractor_options.widths": [4, 4]}).model, data, recipe.training
+    )
+    first = training_budget(model, load_recipe(recipe.begin).training, 50_000).pmac
+    own = training_budget(model, recipe.training, 50_000).pmac
+    assert recipe_pmac(recipe, model, 50_000) == pytest.approx(first + own)
+    assert recipe_pmac(Recipe(training=recipe.training), model, 50_000) == pytest.approx(own)
+
+
+def test_the_result_of_a_run_says_what_it_took(tmp_path):
+    config = make_config(epochs=1)
+    model = fit(make_site(), digits(), config, validation=digits(20, "test"), folder=tmp_path).model
+    budget = json.loads((tmp_path / "result.json").read_text())["config"]["budget"]
+    assert budget["pmac"] == pytest.approx(training_budget(model, config, 100).pmac)
+    assert budget["pmac"] > 0

@@ -1,0 +1,165 @@
+"""Sheets during training: they can be read back, show the run's own maps, and change nothing about it."""
+
+import io
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from torchsite.errors import ConfigError, MissingExtraError
+from torchsite.model.contact_sheet import draw_tiles, heatmap_tile, picture_tile
+from torchsite.training import SheetWatch, fit
+from torchsite.training.boards import BOARDS, pixels
+from torchsite.training.sheet_watch import draw_progress, shown_pictures
+from training_makers import digest, digits, make_black_box, make_config, make_site
+
+
+def run(folder, watches=(), model=None, **changes):
+    return fit(
+        model or make_site(),
+        digits(),
+        make_config(**changes),
+        validation=digits(20, "test"),
+        folder=folder,
+        watches=watches,
+    )
+
+
+def sheets(folder):
+    """Steps and pictures of all sheets in a folder of TensorBoard's."""
+    accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulators.EventAccumulator(str(folder), size_guidance={"images": 0}).Reload()
+    if not events.Tags()["images"]:
+        return {}
+    return {event.step: event for event in events.Images("explanations")}
+
+
+def opened(event):
+    return np.asarray(Image.open(io.BytesIO(event.encoded_image_string)))
+
+
+class Drawn(SheetWatch):
+    """Keeps what it drew."""
+
+    def __init__(self, folder):
+        super().__init__("tensorboard", folder)
+        self.kept = {}
+
+    def validated(self, run, measures, seconds):
+        super().validated(run, measures, seconds)
+        self.kept[run.steps_done] = pixels(draw_progress(run, self.n_pictures))
+        self.shown = shown_pictures(run, self.n_pictures)
+
+
+def test_the_event_file_holds_a_sheet_before_the_first_step_and_after_each_validation(tmp_path):
+    watch = Drawn(tmp_path / "sheets")
+    fitted = run(tmp_path / "run", [watch])
+    found = sheets(tmp_path / "sheets")
+    assert list(found) == [0, 3, 6], "three steps an epoch, two epochs"
+    for step, drawn in watch.kept.items():
+        np.testing.assert_array_equal(opened(found[step]), drawn)
+    assert (opened(found[3]) != opened(found[6])).any(), "the maps are learnt"
+    assert fitted.measures
+
+
+def test_sheets_leave_the_training_as_it_was(tmp_path):
+    for changes in ({}, {"ema_decay": 0.7}):
+        name = "-".join(changes) or "plain"
+        looked = run(tmp_path / f"{name}-looked", [SheetWatch("tensorboard", tmp_path / name)], **changes)
+        alone = run(tmp_path / f"{name}-alone", **changes)
+        assert digest(looked.model) == digest(alone.model)
+        assert looked.measures == alone.measures
+
+
+def test_every_picture_stands_upright_and_in_the_same_pose_each_time(tmp_path):
+    watch = Drawn(tmp_path / "sheets")
+    run(tmp_path / "run", [watch], epochs=1)
+    upright, labels, posed = watch.shown
+    rows = torch.linspace(0, 19, 4).long()
+    assert torch.equal(upright, digits(20, "test").images[rows].float() / 255)
+    assert torch.equal(labels, digits(20, "test").labels[rows])
+    assert all((a != b).any() for a, b in zip(upright, posed, strict=True))
+    again = Drawn(tmp_path / "again")
+    run(tmp_path / "run2", [again], epochs=1)
+    assert torch.equal(again.shown[2], posed)
+
+
+def test_a_resumed_run_has_no_second_beginning(tmp_path):
+    run(tmp_path / "run", [SheetWatch("tensorboard", tmp_path / "first")])
+    fit(
+        make_site(),
+        digits(),
+        make_config(),
+        validation=digits(20, "test"),
+        folder=tmp_path / "run",
+        resume=True,
+        watches=[SheetWatch("tensorboard", tmp_path / "second")],
+    )
+    assert 0 not in sheets(tmp_path / "second")
+
+
+def test_a_black_box_has_no_sheets(tmp_path):
+    run(tmp_path / "run", [SheetWatch("tensorboard", tmp_path / "sheets")], make_black_box(), epochs=1)
+    assert sheets(tmp_path / "sheets") == {}
+
+
+class FakeRun:
+    """What a run of Weights & Biases is asked for."""
+
+    def __init__(self, **options):
+        self.options, self.logged, self.finished = options, [], False
+
+    def log(self, values, step):
+        assert not self.finished
+        assert all(step >= earlier for earlier, _ in self.logged), "it drops what comes out of order"
+        self.logged.append((step, values))
+
+    def finish(self):
+        self.finished = True
+
+
+def test_weights_and_biases_gets_sheets_and_numbers(tmp_path, monkeypatch):
+    runs = []
+    made = SimpleNamespace(
+        init=lambda **options: runs.append(FakeRun(**options)) or runs[-1],
+        Image=lambda array: ("picture", array.shape),
+    )
+    monkeypatch.setitem(sys.modules, "wandb", made)
+    monkeypatch.setattr("torchsite.training.sheet_watch.NUMBERS_EVERY", 2)
+    run(tmp_path / "run", [SheetWatch("wandb", tmp_path / "sheets")])
+    (board,) = runs
+    assert board.finished
+    assert board.options["project"] == "torchsite"
+    assert board.options["config"]["training"]["batch_size"] == 32
+    pictures = [(step, values["explanations"]) for step, values in board.logged if "explanations" in values]
+    assert [step for step, _ in pictures] == [0, 3, 6]
+    assert all(kind == "picture" and shape[2] == 3 for _, (kind, shape) in pictures)
+    numbers = {name for _, values in board.logged for name in values}
+    assert {"loss", "validation accuracy"} <= numbers
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_board_that_is_not_installed_says_so_before_any_work(name, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=f"needs {name}.*pip install"):
+        SheetWatch(name, tmp_path)
+
+
+def test_an_unknown_board_names_the_nearest(tmp_path):
+    with pytest.raises(ConfigError, match="did you mean 'tensorboard'"):
+        SheetWatch("tensorbord", tmp_path)
+
+
+def test_tiles_keep_the_colours_of_their_pictures():
+    grey, red = torch.full((1, 4, 4), 0.5), torch.tensor([[1.0, -1.0], [0.0, 0.5]])
+    assert picture_tile(grey).shape == (4, 4, 3)
+    assert (picture_tile(grey) == 0.5).all()
+    coloured = heatmap_tile(red)
+    assert coloured[0, 0, 0] > coloured[0, 0, 2], "for: red"
+    assert coloured[0, 1, 2] > coloured[0, 1, 0], "against: blue"
+    assert coloured[1, 0].min() > 0.95, "nothing: white"
+    drawn = pixels(draw_tiles([[(coloured, "a"), (coloured, "b")]]))
+    assert drawn.shape[1] > drawn.shape[0]
