@@ -13,6 +13,7 @@ from torchsite.version import __version__
 
 if TYPE_CHECKING:
     from torchsite import attribution, metrics
+    from torchsite.conversion import convert
     from torchsite.data import as_images, load_dataset
     from torchsite.evaluation.compare import compare
     from torchsite.model import SITE, BlackBox, Explanation
@@ -29,6 +30,7 @@ __all__ = [
     "as_images",
     "attribution",
     "compare",
+    "convert",
     "fit",
     "load_dataset",
     "metrics",
@@ -42,6 +44,7 @@ _HOMES = {
     "TransformFamily": "torchsite.transforms",
     "as_images": "torchsite.data",
     "compare": "torchsite.evaluation.compare",
+    "convert": "torchsite.conversion",
     "fit": "torchsite.training",
     "load_dataset": "torchsite.data",
 }

@@ -5,7 +5,7 @@ Cost:     the minutes that are given: three quarters for training, the rest for 
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -17,16 +17,20 @@ from PIL import Image
 from torchsite.configs import to_mapping
 from torchsite.data import CATALOGUE, Dataset, load_dataset
 from torchsite.data.folders import list_split
-from torchsite.data.imagecache import Listing
+from torchsite.data.imagecache import Listing, usual_channels
 from torchsite.data.inspection import Finding, inspect_halves, read_half
+from torchsite.data.label_tables import labelled_rows, load_labelled, read_label_table
 from torchsite.data.load import find_folder
 from torchsite.data.request import Request
+from torchsite.data.stacks import is_special, read_stack
 from torchsite.evaluation.compare import Watch
 from torchsite.evaluation.examine import examine
+from torchsite.evaluation.labels import measure_labels
 from torchsite.evaluation.training_log import find_log
 from torchsite.files import write_atomically
 from torchsite.model import SITE, BlackBox
-from torchsite.model.efficientnet import is_installed
+from torchsite.model.efficientnet import LITE1, LITE2, is_installed
+from torchsite.objective import AdditiveEvidence, EquivarianceTerm, TransformationTerm
 from torchsite.results import Result
 from torchsite.training import Fitted, fit
 from torchsite.training.auto import (
@@ -37,10 +41,13 @@ from torchsite.training.auto import (
     Plan,
     Survey,
     choose_epochs,
+    choose_poses,
     choose_settings,
     measure_pace,
 )
+from torchsite.training.poses import AUTO
 from torchsite.training.recipes import build_model, load_recipe, override
+from torchsite.training.watch import Watch as TrainingWatch
 
 RECIPE_FILE = "recipe.yaml"
 N_SURVEYED = 400
@@ -73,13 +80,17 @@ def prepare(
     *,
     minutes: float,
     changes: Mapping[str, Any] | None = None,
+    poses: str = AUTO,
+    labels: Path | None = None,
     folder: Path | None = None,
     limit: int | None = None,
     progress: bool = False,
 ) -> Prepared:
     """Look at the pictures and choose settings; `changes` are settings of the user's own.
 
-    A recipe that an earlier run left in `folder` is taken as it is, so that the run can go on.
+    `poses` names those that fit (`training/poses.py`); "auto" asks the pictures whether they
+    have an up. `labels` is a table where several may be true of a picture (`data/label_tables.py`). A
+    recipe that an earlier run left in `folder` is taken as it is, so that the run can go on.
     """
     started = time.monotonic()
     changes = dict(changes or {})
@@ -87,22 +98,30 @@ def prepare(
     if left is not None and left.is_file():
         decision = Decision("all settings", str(left), "an earlier run was begun with these")
         plan = Plan(override(load_recipe(left), changes), (decision,))
-        train, test, findings = open_halves(data, plan.recipe.size, progress)
+        train, test, findings = open_halves(data, plan.recipe.size, progress, labels)
         return Prepared(plan, _first(train, limit), test, findings, None, minutes, started)
-    survey = survey_data(data, limit)
-    plan = choose_settings(data, survey, minutes=minutes, pretrained=is_installed())
-    plan = Plan(override(plan.recipe, changes), (*_kept(plan, changes), *_own(changes)))
-    train, test, findings = open_halves(data, plan.recipe.size, progress)
+    survey = survey_data(data, limit) if labels is None else survey_labelled(data, labels)
+    deeper = [f"efficientnet_{variant.name}" for variant in (LITE1, LITE2) if is_installed(variant)]
+    plan = choose_settings(data, survey, minutes=minutes, pretrained=is_installed(), deeper=deeper)
+    plan = plan if labels is None else for_several(plan)
+    train, test, findings = open_halves(data, override(plan.recipe, changes).size, progress, labels)
     train, pace = _first(train, limit), None
+    plan = choose_poses(plan, poses, train)
+    plan = Plan(override(plan.recipe, changes), (*_kept(plan, changes), *_own(changes)))
     if "epochs" not in changes:
         pace = measure_pace(plan.recipe, train, test)
-        survey = Survey(len(train), len(test), survey.n_classes, survey.side)
+        survey = replace(survey, n_train=len(train), n_test=len(test))
         plan = choose_epochs(plan, pace, survey, minutes)
     return Prepared(plan, train, test, findings, pace, minutes, started)
 
 
 def train_prepared(
-    prepared: Prepared, folder: Path, *, resume: bool = False, progress: bool = False
+    prepared: Prepared,
+    folder: Path,
+    *,
+    resume: bool = False,
+    progress: bool = False,
+    watches: Sequence[TrainingWatch] = (),
 ) -> tuple[Fitted[SITE | BlackBox], bool]:
     """Train as planned; also whether time was up before the plan was fulfilled."""
     recipe = prepared.plan.recipe
@@ -117,15 +136,22 @@ def train_prepared(
         folder=folder,
         resume=resume,
         progress=progress,
-        watches=[deadline],
+        watches=[deadline, *watches],
     )
     return fitted, deadline.reached
 
 
 def examine_prepared(
-    prepared: Prepared, fitted: Fitted[SITE | BlackBox], watch: Watch | None = None
+    prepared: Prepared, fitted: Fitted[SITE] | Fitted[SITE | BlackBox], watch: Watch | None = None
 ) -> Result:
-    """The examination for the report, on as many pictures as there is time for."""
+    """The examination for the report, on as many pictures as there is time for.
+
+    Where several labels may be true of a picture, it is their figures, label by label.
+    """
+    if prepared.test.marks is not None:
+        figures = measure_labels(fitted.model, prepared.test)
+        config = {"model": to_mapping(fitted.model.config), "data": prepared.test.title}
+        return Result("examination", figures, config, prepared.plan.recipe.training.seed, fitted.seconds)
     limit, n_compared = _affordable(prepared)
     result = examine(
         fitted.model,
@@ -141,14 +167,24 @@ def examine_prepared(
     return replace(result, values={**result.values, "inspection": warnings})
 
 
-def open_halves(data: str, size: int | None, progress: bool) -> tuple[Dataset, Dataset, tuple[Finding, ...]]:
-    """Both halves at a size; those of a folder are inspected, published sets are taken as they are."""
+def open_halves(
+    data: str, size: int | None, progress: bool, labels: Path | None = None
+) -> tuple[Dataset, Dataset, tuple[Finding, ...]]:
+    """Both halves at a size; those of a folder are inspected, published sets are taken as they are.
+
+    With a table of labels the folder holds the pictures that it names.
+    """
+    if labels is not None:
+        table = read_label_table(labels)
+        both = [_request(data, half, size, progress) for half in ("train", "test")]
+        ours, theirs = (load_labelled(find_folder(request), table, request) for request in both)
+        return ours, theirs, ()
     if data in CATALOGUE:
         train, test = (load_dataset(data, half, size=size, progress=progress) for half in ("train", "test"))
         return train, test, ()
     requests = [_request(data, half, size, progress) for half in ("train", "test")]
-    ours, theirs = (read_half(find_folder(request), request) for request in requests)
-    return ours.pictures, theirs.pictures, tuple(inspect_halves(ours, theirs))
+    mine, others = (read_half(find_folder(request), request) for request in requests)
+    return mine.pictures, others.pictures, tuple(inspect_halves(mine, others))
 
 
 def survey_data(data: str, limit: int | None = None) -> Survey:
@@ -156,11 +192,43 @@ def survey_data(data: str, limit: int | None = None) -> Survey:
     if data in CATALOGUE:
         train, test = (load_dataset(data, half, progress=False) for half in ("train", "test"))
         n_train = len(_first(train, limit))
-        return Survey(n_train, len(test), len(train.classes), min(train.images.shape[-2:]))
+        side = min(train.images.shape[-2:])
+        return Survey(n_train, len(test), len(train.classes), side, train.counts)
     requests = [_request(data, half, None, False) for half in ("train", "test")]
     ours, theirs = (list_split(find_folder(request), request) for request in requests)
     n_train = len(ours.files) if limit is None else min(limit, len(ours.files))
-    return Survey(n_train, len(theirs.files), len(ours.classes), usual_side(ours))
+    counts = tuple(ours.labels.count(label) for label in range(len(ours.classes)))
+    side, channels = usual_side(ours), usual_channels(ours)
+    return Survey(n_train, len(theirs.files), len(ours.classes), side, counts, channels)
+
+
+def survey_labelled(data: str, labels: Path) -> Survey:
+    """The same of a table of labels and its pictures."""
+    table, requests = (
+        read_label_table(labels),
+        [_request(data, half, None, False) for half in ("train", "test")],
+    )
+    ours, theirs = (labelled_rows(table, request) for request in requests)
+    root = find_folder(requests[0])
+    files = tuple(table.files[row] for row in ours)
+    listing = Listing(root.name, root, files, (0,) * len(files), table.classes)
+    counts = tuple(table.marks[ours].sum(0).tolist())
+    side, channels = usual_side(listing), usual_channels(listing)
+    return Survey(len(ours), len(theirs), len(table.classes), side, counts, channels)
+
+
+def for_several(plan: Plan) -> Plan:
+    """The plan for pictures with several labels: nothing is relative to all classes."""
+    training, model = plan.recipe.training, replace(plan.recipe.model, zero_sum=False)
+    terms = tuple(
+        replace(term, maps="plain") if isinstance(term, EquivarianceTerm | AdditiveEvidence) else term
+        for term in training.terms
+        if not isinstance(term, TransformationTerm)
+    )
+    recipe = replace(plan.recipe, model=model, training=replace(training, terms=terms))
+    kept = tuple(decision for decision in plan.decisions if decision.setting != "targets")
+    why = "each label has a yes or no of its own (binary cross-entropy), and a map of its own"
+    return replace(plan, recipe=recipe, decisions=(*kept, Decision("labels", "several", why)))
 
 
 def usual_side(listing: Listing) -> int:
@@ -169,6 +237,9 @@ def usual_side(listing: Listing) -> int:
     sides = []
     for path in listing.paths[::step]:
         try:
+            if is_special(path):
+                sides.append(min(read_stack(path).shape[1:]))
+                continue
             with Image.open(path) as picture:
                 sides.append(min(picture.size))
         except Exception:  # damaged files make Pillow fail in many ways; reading them later says how
@@ -194,6 +265,7 @@ def _kept(plan: Plan, changes: Mapping[str, Any]) -> list[Decision]:
         "extractor": "model.feature_extractor",
         "batch": "batch_size",
         "targets": "terms.transformation.targets",
+        "class weights": "class_weights",
     }
     given = {name.replace("-", "_") for name in changes}
     return [decision for decision in plan.decisions if fields.get(decision.setting) not in given]

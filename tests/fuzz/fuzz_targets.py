@@ -22,7 +22,7 @@ from PIL import Image
 
 from torchsite.configs import to_mapping
 from torchsite.data import cifar, idx
-from torchsite.data.pictures import decode
+from torchsite.data.pictures import fitted, opened
 from torchsite.errors import TorchsiteError
 from torchsite.model import SITE
 from torchsite.results import Result
@@ -101,7 +101,8 @@ def model() -> Path:
 
 
 def picture(content: bytes) -> None:
-    assert decode(io.BytesIO(content), 16).shape == (3, 16, 16)
+    with opened(io.BytesIO(content)) as file:  # type: ignore[arg-type]  # Pillow takes either
+        assert fitted(file, 16).shape == (3, 16, 16)
 
 
 def recipe(content: bytes) -> None:

@@ -16,6 +16,7 @@ EXTRACTOR_OPTIONS = {
     "small_cnn": {"depth": 3, "widths": (4, 5, 6)},
     "resnet18": {"depth": 3, "widths": (4, 5, 6, 7), "common": 4},
     "pyramid": {"depth": 3, "widths": (4, 5, 6, 7), "common": 4},
+    "local": {"depth": 3, "width": 4, "patch": 10, "n_mixing": 1},
 }
 GENERATOR_OPTIONS = {
     "trunk": {"widths": (4, 5), "code": 6, "trunk": (4, 5, 6)},
@@ -24,6 +25,7 @@ GENERATOR_OPTIONS = {
     "shuffle": {"widths": (4, 5), "code": 6, "trunk": 4},
     "transposed": {"widths": (4, 5), "code": 6, "trunk": (2, 2)},
     "dense": {"widths": (4, 5), "code": 6, "rank": 3},
+    "constant": {},
 }
 BOUND = {torch.float32: 1e-4, torch.float64: 1e-10}
 FREE = sorted(

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import typer
 
-from torchsite.cli import compare, demo, explain, export, inspect, measure, serve, train
+from torchsite.cli import compare, convert, demo, explain, export, inspect, measure, page, serve, train
 from torchsite.cli.terminal import terminal
 from torchsite.errors import StoppedError, TorchsiteError
 
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 app.command()(demo.demo)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(convert.convert)
 app.command()(explain.explain)
 app.command()(measure.evaluate)
 app.command()(measure.report)
@@ -32,6 +33,7 @@ app.command()(compare.compare)
 app.command()(measure.reproduce)
 app.command()(export.export)
 app.command()(serve.serve)
+app.command()(page.page)
 app.command()(inspect.data)
 app.command()(inspect.models)
 

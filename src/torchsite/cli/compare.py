@@ -1,8 +1,8 @@
 """`torchsite compare`: one table, METHODS × METRICS, for a saved model."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,8 +19,13 @@ def compare(
     metrics: Annotated[str, typer.Option(help="Names separated by commas; all that apply if left out.")] = "",
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first pictures.")] = None,
     n_transforms: Annotated[int, typer.Option(min=1, help="Transforms per picture.")] = 4,
-    max_rotation: Annotated[float, typer.Option(help="Degrees, either way.")] = 90.0,
-    max_shift: Annotated[float, typer.Option(help="Share of the shorter side.")] = 0.25,
+    max_rotation: Annotated[
+        float | None, typer.Option(min=0, max=180, help="Degrees, either way; the model's own unless told.")
+    ] = None,
+    max_shift: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Share of the shorter side; the model's own unless told."),
+    ] = None,
     judge: Annotated[str, typer.Option(help="A model that names prototypes (prototype_recognition).")] = "",
     batch_size: Annotated[int, typer.Option(min=2, help="Pictures at a time.")] = 64,
     seed: Annotated[int, typer.Option(help="Of transforms and intervals.")] = 0,
@@ -42,16 +47,18 @@ def compare(
 
     from torchsite.evaluation.compare import compare as run
     from torchsite.report.comparison import save_report, to_rich
-    from torchsite.transforms import TransformFamily
 
     loaded = open_model(model)
+    given: dict[str, Any] = {"max_rotation": max_rotation, "max_shift": max_shift}
     with watching("comparing") as watch:
         comparison = run(
             loaded,
             data=open_data(data, split, loaded),
             methods=names(methods) or None,
             metrics=names(metrics) or None,
-            family=TransformFamily(max_rotation=max_rotation, max_shift=max_shift),
+            family=replace(
+                loaded.config.family, **{name: value for name, value in given.items() if value is not None}
+            ),
             n_transforms=n_transforms,
             seed=seed,
             limit=limit,

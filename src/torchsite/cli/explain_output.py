@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 
 from torchsite.files import write_atomically
 from torchsite.model import Explanation
 from torchsite.model.drawing import draw_explanation, draw_why, png
+from torchsite.model.tiles import TiledExplanation
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class AskedClasses:
     chosen: str | None = None
     why: tuple[str, str] | None = None
 
-    def classes(self, explanation: Explanation, index: int) -> tuple[int, int]:
+    def classes(self, explanation: Explanation | TiledExplanation, index: int) -> tuple[int, int]:
         """The class in question and the one that it is held against: its strongest rival unless named."""
         if self.why is not None:
             first, second = (explanation.classes.index(name) for name in self.why)
@@ -36,25 +38,39 @@ class AskedClasses:
         return [explanation.classes.index(name) for name in named]
 
 
-def summary(explanation: Explanation, index: int, question: AskedClasses) -> dict[str, Any]:
+def summary(
+    explanation: Explanation | TiledExplanation, index: int, question: AskedClasses
+) -> dict[str, Any]:
     """The prediction, the runner-up, and the evidence between the two classes in question."""
     names, probabilities = explanation.classes, explanation.probabilities[index]
     best, next_best = int(explanation.predicted[index]), int(explanation.runner_up()[index])
     first, second = question.classes(explanation, index)
-    contrast = explanation.why(first, second)[index].double()
+    several = explanation.several and question.why is None
+    if several:
+        contrast = explanation.heatmaps(classes=torch.full((len(explanation.logits),), first))[index].double()
+    else:
+        contrast = explanation.why(first, second)[index].double()
     speaks_for, against = float(contrast.clamp_min(0).sum()), float(-contrast.clamp_max(0).sum())
     return {
-        "prediction": names[best],
+        "prediction": said(explanation, index),
         "probability": round(float(probabilities[best]), 4),
         "runner_up": names[next_best],
         "runner_up_probability": round(float(probabilities[next_best]), 4),
         "class": names[first],
         "class_probability": round(float(probabilities[first]), 4),
-        "rather_than": names[second],
+        "rather_than": "nothing" if several else names[second],
         "evidence_for": round(speaks_for, 4),
         "evidence_against": round(against, 4),
         "share_of_evidence": round(speaks_for / max(speaks_for + against, 1e-9), 4),
     }
+
+
+def said(explanation: Explanation | TiledExplanation, index: int) -> str:
+    """The class that is predicted; all that are more likely than not, where several may be."""
+    if not explanation.several:
+        return explanation.classes[int(explanation.predicted[index])]
+    present = (explanation.logits[index] > 0).tolist()
+    return ", ".join(name for name, yes in zip(explanation.classes, present, strict=True) if yes) or "none"
 
 
 def sentence(line: dict[str, Any]) -> str:
@@ -63,8 +79,16 @@ def sentence(line: dict[str, Any]) -> str:
         f"{line['picture']}: {line['prediction']} ({line['probability']:.1%}), "
         f"then {line['runner_up']} ({line['runner_up_probability']:.1%}); "
         f"{line['share_of_evidence']:.0%} of the evidence between {line['class']} and {line['rather_than']} "
-        f"speaks for {line['class']} → {line['written']}"
+        f"speaks for {line['class']}{_borne_out(line)} → {line['written']}"
     )
+
+
+def _borne_out(line: dict[str, Any]) -> str:
+    """What the deletion check says, if there was one."""
+    if "deletion_check" not in line:
+        return ""
+    flag = ", not borne out: abstain" if line.get("abstain") else ""
+    return f"; deletion check {line['deletion_check']:.2f}{flag}"
 
 
 def draw(explanation: Explanation, index: int, question: AskedClasses) -> Figure:

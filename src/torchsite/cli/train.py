@@ -1,5 +1,6 @@
 """`torchsite train`: from a data set or a folder of pictures to a self-explaining classifier."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,9 +10,26 @@ from torchsite.cli.terminal import AsJson, say_figures, say_json, terminal, watc
 from torchsite.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from torchsite.autotrain import Prepared
+    from torchsite.training import Watch
 
 MINUTES = 30.0
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is trained beside the model: so many folds of these kinds of networks; and the table of labels."""
+
+    folds: int = 0
+    kinds: tuple[str, ...] = ()
+    labels: Path | None = None
+
+    @property
+    def n_trainings(self) -> int:
+        """How many trainings share the minutes."""
+        return 1 + self.folds * len(self.kinds)
 
 
 def train(
@@ -26,15 +44,30 @@ def train(
         float | None,
         typer.Option(min=0.1, help=f"Choose settings that fit into this time; folders: {MINUTES:g}."),
     ] = None,
+    poses: Annotated[
+        str, typer.Option(help="Folders: any (full turns, mirrors), upright, paper; auto asks the pictures.")
+    ] = "auto",
     out: Annotated[Path | None, typer.Option(help="The run's folder.")] = None,
     resume: Annotated[bool, typer.Option(help="Continue an interrupted run.")] = False,
     limit: Annotated[int | None, typer.Option(min=2, help="Only some of the pictures.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="A CSV of labels of the folder's pictures: several may be true.")
+    ] = None,
+    folds: Annotated[
+        int, typer.Option(min=0, help="Folders: also the accuracy of so many models, each without a fold.")
+    ] = 0,
+    black_box: Annotated[
+        bool, typer.Option("--black-box", help="With --folds: the plain network beside it, in the same time.")
+    ] = False,
     report: Annotated[bool, typer.Option(help="With chosen settings: end with a report.")] = True,
     devices: Annotated[
         str, typer.Option(help="GPUs of each node, or processes on CPUs; torchrun tells by itself.")
     ] = "auto",
     nodes: Annotated[int, typer.Option(min=1, help="Machines that train together.")] = 1,
     strategy: Annotated[str, typer.Option(help="How processes share the work.")] = "auto",
+    log: Annotated[
+        str, typer.Option(help="Write explanation sheets while training: tensorboard or wandb.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Train a model. Data sets have recipes; for your own pictures, settings are chosen by the data:
@@ -44,6 +77,8 @@ def train(
     Every field of a recipe can be given as an option:
 
     torchsite train mnist --epochs 3 --terms.transformation.targets mean --max-shift 0.5
+
+    --log tensorboard shows in logs/sheets of the run how its maps are learnt.
     """
     from torchsite.data import CATALOGUE
     from torchsite.distributed import is_first
@@ -52,15 +87,26 @@ def train(
 
     fields, launch = parse_fields(context.args), launch_of(devices, nodes, strategy)
     folder = out or Path("runs") / Path(data).resolve().name
+    watches = watches_of(log, folder)
     known = recipe or (data if data in shipped_recipes() else "mnist_sample" if data in CATALOGUE else "")
+    if known and minutes is None and poses != "auto":
+        raise ConfigError(
+            "--poses is for settings chosen by the data: give --minutes, or --max-rotation and others"
+        )
     if known and minutes is None:
-        said = _by_recipe(known, data, fields, folder, resume, limit, as_json, launch)
+        said = _by_recipe(known, data, fields, folder, resume, limit, as_json, launch, watches)
     elif recipe:
         raise ConfigError("--minutes chooses the settings, --recipe names them: give one of the two")
     elif launch or launch_options():
         raise ConfigError("several processes must agree on the settings: name them with --recipe")
     else:
-        said = _by_choice(data, minutes or MINUTES, fields, folder, resume, limit, report, as_json)
+        kinds = ("site", "black_box") if black_box else ("site",)
+        if labels is not None and folds:
+            raise ConfigError("--folds is for one class a picture: leave it out with --labels")
+        beside = Beside(folds, kinds if folds else (), labels)
+        said = _by_choice(
+            data, minutes or MINUTES, fields, poses, beside, folder, resume, limit, report, as_json, watches
+        )
     if as_json and is_first():
         say_json(said)
 
@@ -73,6 +119,13 @@ def launch_of(devices: str, nodes: int, strategy: str) -> dict[str, Any]:
         "strategy": strategy,
     }
     return {name: value for name, value in given.items() if value not in ("auto", 1)}
+
+
+def watches_of(log: str, folder: Path) -> list["Watch"]:
+    """Who looks on, if anyone was asked to; an unknown or missing board is an error before any work."""
+    from torchsite.training import SheetWatch
+
+    return [SheetWatch(log, folder / "logs" / "sheets")] if log else []
 
 
 def parse_fields(words: list[str]) -> dict[str, Any]:
@@ -103,12 +156,13 @@ def _by_recipe(
     limit: int | None,
     as_json: bool,
     launch: dict[str, Any],
+    watches: list["Watch"],
 ) -> dict[str, Any]:
     """Train as a recipe says."""
     from torchsite.data import load_dataset
     from torchsite.distributed import is_first
-    from torchsite.training import fit
-    from torchsite.training.recipes import build_model, load_recipe, override
+    from torchsite.training.by_recipe import fit_recipe
+    from torchsite.training.recipes import load_recipe, override
 
     console = terminal(stderr=as_json)
     console.quiet = not is_first()
@@ -116,14 +170,14 @@ def _by_recipe(
     train_set, test_set = (load_dataset(data, half, size=chosen.size) for half in ("train", "test"))
     train_set = train_set if limit is None else train_set[:limit]
     console.print(f"{train_set!r}\nwriting to {folder}")
-    fitted = fit(
-        build_model(chosen.model, train_set, chosen.training),
+    fitted = fit_recipe(
+        chosen,
         train_set,
-        chosen.training,
         validation=test_set,
         folder=folder,
         resume=resume,
         progress=console.is_terminal,
+        watches=watches,
         **launch,
     )
     for name, value in fitted.measures.items():
@@ -136,11 +190,14 @@ def _by_choice(
     data: str,
     minutes: float,
     fields: dict[str, Any],
+    poses: str,
+    beside: Beside,
     folder: Path,
     resume: bool,
     limit: int | None,
     report: bool,
     as_json: bool,
+    watches: list["Watch"],
 ) -> dict[str, Any]:
     """Choose settings by the data, train, examine, and write the report."""
     from torchsite.autotrain import examine_prepared, prepare, train_prepared
@@ -151,10 +208,19 @@ def _by_choice(
     console = terminal(stderr=as_json)
     earlier = folder if resume else None
     prepared = prepare(
-        data, minutes=minutes, changes=fields, folder=earlier, limit=limit, progress=console.is_terminal
+        data,
+        minutes=minutes / beside.n_trainings,
+        changes=fields,
+        poses=poses,
+        labels=beside.labels,
+        folder=earlier,
+        limit=limit,
+        progress=console.is_terminal,
     )
-    _say_plan(prepared, as_json)
-    fitted, cut_short = train_prepared(prepared, folder, resume=resume, progress=console.is_terminal)
+    say_plan(prepared, as_json)
+    fitted, cut_short = train_prepared(
+        prepared, folder, resume=resume, progress=console.is_terminal, watches=watches
+    )
     console.print(f"trained in {fitted.seconds:.0f} s; the model is in {folder / 'model'}")
     if cut_short:
         console.print("time was up before the last epoch: what is saved is the model as it was then")
@@ -166,11 +232,18 @@ def _by_choice(
         "settings": {d.setting: {"chosen": d.chosen, "why": d.why} for d in prepared.plan.decisions},
         "cut_short": cut_short,
     }
+    found = _folds(prepared, beside, folder, console)
+    said |= {"folds": found} if found else {}
     if not report:
         return said
     with watching("measuring") as watch:
         result = examine_prepared(prepared, fitted, watch)
+    if found:
+        result = replace(result, values={**result.values, "folds": found})
     result.save(folder / "examination.json")
+    if beside.labels is not None:
+        _say_labels(result.values, console)
+        return said | {"figures": dict(result.values)}
     page = write_model_report(result, illustrate(fitted.model, prepared.test, result), folder / "report.html")
     if not as_json:
         say_figures(headline(result))
@@ -178,7 +251,60 @@ def _by_choice(
     return said | {"report": str(page), "figures": headline(result)}
 
 
-def _say_plan(prepared: "Prepared", as_json: bool) -> None:
+def _folds(prepared: "Prepared", beside: Beside, folder: Path, console: Any) -> dict[str, Any]:
+    """The accuracy of each kind over all folds, and what their difference says."""
+    from torchsite.evaluation.folds import cross_validate, difference_in_words, joined, paired_difference
+    from torchsite.report.format import percent, percent_interval
+    from torchsite.training.auto import TRAINING_SHARE
+
+    if not beside.folds:
+        return {}
+    data, seconds = joined(prepared.train, prepared.test), 60 * prepared.minutes * TRAINING_SHARE
+    found, said = {}, {}
+    for kind in beside.kinds:
+        with watching(kind) as watch:
+            found[kind] = cross_validate(
+                prepared.plan.recipe,
+                data,
+                beside.folds,
+                folder / "folds",
+                seconds=seconds,
+                kind=kind,
+                seed=prepared.plan.recipe.training.seed,
+                watch=watch,
+            )
+        said[kind] = found[kind].plain()
+        share = said[kind]["accuracy"]
+        console.print(
+            f"{beside.folds} folds, {kind}: {percent(share)} ({percent_interval(share)}) of {len(data)}"
+        )
+    if len(found) < 2:
+        return said
+    words = difference_in_words(
+        paired_difference(found["site"].right, found["black_box"].right), "SITE", "black box"
+    )
+    console.print(words, style="yellow" if "do not conclude" in words else "")
+    return said | {"difference": words}
+
+
+def _say_labels(values: "Mapping[str, Any]", console: Any) -> None:
+    """The figures of each label."""
+    from rich.table import Table
+
+    from torchsite.report.format import percent
+
+    table = Table("label", "pictures", "average precision", "AUROC", "sensitivity", "specificity")
+    for name, found in values["labels"].items():
+        shares = (
+            "–" if found[key] is None else f"{found[key]:.3f}" for key in ("average_precision", "auroc")
+        )
+        table.add_row(
+            name, str(found["n"]), *shares, percent(found["sensitivity"]), percent(found["specificity"])
+        )
+    console.print(table)
+
+
+def say_plan(prepared: "Prepared", as_json: bool) -> None:
     """What harms, what was chosen, and why."""
     from rich.table import Table
 

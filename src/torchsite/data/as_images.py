@@ -23,7 +23,8 @@ from PIL import Image
 from torch import Tensor
 
 from torchsite.data.dataset import Dataset, to_float
-from torchsite.data.pictures import as_input, fitted, opened, plain_pixels, read_picture
+from torchsite.data.pictures import STACKED, as_input, fitted, opened, plain_pixels, read_picture
+from torchsite.data.stacks import is_special, read_stack
 from torchsite.errors import ShapeError
 from torchsite.shapes import Images
 
@@ -37,7 +38,7 @@ def as_images(pictures: ImagesLike, shape: Shape | None = None) -> Images:
     if isinstance(pictures, Tensor):
         return _from_tensor(pictures)
     if isinstance(pictures, np.ndarray):
-        return _from_array(pictures)
+        return _from_array(pictures, CHANNELS if shape is None else (*CHANNELS, shape[0]))
     if isinstance(pictures, Image.Image):
         return _from_picture(pictures, shape)[None]
     if isinstance(pictures, str | Path):
@@ -67,7 +68,7 @@ def _from_tensor(tensor: Tensor) -> Images:
     return batch if batch.is_floating_point() else to_float(_bytes(batch, batch.dtype == torch.uint8))
 
 
-def _from_array(array: np.ndarray) -> Images:
+def _from_array(array: np.ndarray, channels: tuple[int, ...]) -> Images:
     if array.ndim == 2:
         array = array[:, :, None]
     if array.ndim not in (3, 4):
@@ -76,9 +77,9 @@ def _from_array(array: np.ndarray) -> Images:
             f"got {array.shape}: add or remove axes"
         )
     batch = array if array.ndim == 4 else array[None]
-    if batch.shape[-1] in CHANNELS:
+    if batch.shape[-1] in channels:
         batch = batch.transpose(0, 3, 1, 2)
-    elif batch.shape[1] not in CHANNELS:
+    elif batch.shape[1] not in channels:
         raise ShapeError(
             f"expected an array with 1 or 3 channels last, got {array.shape}: convert it, e.g. drop the "
             "alpha channel with `array[..., :3]`; a batch of grey pictures needs `array[..., None]`"
@@ -112,6 +113,8 @@ def _from_picture(picture: Image.Image, shape: Shape | None) -> Tensor:
 def _from_file(path: Path, shape: Shape | None) -> Tensor:
     if shape is not None:
         return read_picture(path, shape)
+    if path.suffix.lower() in STACKED and path.exists() and is_special(path):
+        return torch.from_numpy(read_stack(path)).float() / 255
     with opened(path) as file:
         return torch.from_numpy(plain_pixels(file)).float() / 255
 

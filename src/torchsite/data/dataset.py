@@ -10,12 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from jaxtyping import Bool
 from torch import Tensor
 
 from torchsite.errors import ConfigError, DataError, ShapeError
 from torchsite.randomness import Rng
 from torchsite.shapes import Images, Labels, Pixels
 
+Marks = Bool[Tensor, "batch classes"]
 Index = int | slice | Tensor | Sequence[int] | np.ndarray
 
 
@@ -24,6 +26,8 @@ class Dataset:
     """Labelled pictures of one size; an index, a slice or an index array selects a smaller `Dataset`.
 
     `paths` are the files that the pictures were read from, row by row; there are none if there were no files.
+    Where several labels may be true of a picture, or none, `marks` says which; its `labels` then are the
+    rarest of those that are true, and 0 where none is.
     """
 
     images: Pixels
@@ -33,12 +37,20 @@ class Dataset:
     split: str = ""
     skipped: int = 0
     paths: tuple[Path, ...] = ()
+    marks: Marks | None = None
 
     def __post_init__(self) -> None:
         _check_tensors(self.images, self.labels)
         if self.paths and len(self.paths) != len(self.labels):
             raise ShapeError(
                 f"paths: expected {len(self.labels)}, one for each image, or none, got {len(self.paths)}"
+            )
+        if self.marks is not None and (
+            self.marks.dtype != torch.bool or self.marks.shape != (len(self.labels), len(self.classes))
+        ):
+            raise ShapeError(
+                f"marks: expected bool of shape {(len(self.labels), len(self.classes))}, one row an image, "
+                f"got {self.marks.dtype} of {tuple(self.marks.shape)}"
             )
         lowest, highest = (int(end) for end in self.labels.aminmax()) if len(self.labels) else (0, 0)
         if lowest < 0 or highest >= max(1, len(self.classes)):
@@ -54,7 +66,8 @@ class Dataset:
         rows = as_rows(index, len(self))
         kept = torch.arange(len(self))[rows].tolist() if self.paths else []
         paths = tuple(self.paths[row] for row in kept)
-        return replace(self, images=self.images[rows], labels=self.labels[rows], paths=paths)
+        marks = None if self.marks is None else self.marks[rows]
+        return replace(self, images=self.images[rows], labels=self.labels[rows], paths=paths, marks=marks)
 
     def __iter__(self) -> Iterator["Dataset"]:
         return (self[row] for row in range(len(self)))
@@ -77,6 +90,8 @@ class Dataset:
     @property
     def counts(self) -> tuple[int, ...]:
         """How many pictures each class has."""
+        if self.marks is not None:
+            return tuple(self.marks.sum(0).tolist())
         return tuple(torch.bincount(self.labels, minlength=len(self.classes)).tolist())
 
     def summary(self) -> str:

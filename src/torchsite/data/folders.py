@@ -16,10 +16,13 @@ from torchsite.randomness import make_rng
 
 EXTENSIONS = (
     ".bmp",
+    ".dcm",
+    ".dicom",
     ".gif",
     ".jpe",
     ".jpeg",
     ".jpg",
+    ".npy",
     ".pbm",
     ".pgm",
     ".png",

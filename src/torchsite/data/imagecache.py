@@ -25,9 +25,11 @@ from torchsite.data.paths import cache_directory
 from torchsite.data.pictures import decode
 from torchsite.data.request import Request
 from torchsite.data.shards import POLL_SECONDS, SILENCE_SECONDS, Shards
-from torchsite.errors import DataError
+from torchsite.data.stacks import COLOUR, n_channels
+from torchsite.errors import DataError, MissingExtraError
 
 FORMAT = 1
+N_LOOKED_AT = 20
 
 
 @dataclass(frozen=True)
@@ -53,21 +55,21 @@ def load_pictures(listing: Listing, request: Request) -> Dataset:
 
 def read_pictures(listing: Listing, request: Request) -> tuple[Dataset, Listing]:
     """The pictures and the list of their files, row by row: without those that cannot be read."""
-    size = request.picture_size
-    folder = cache_directory() / "pictures" / f"{listing.name}-{size}-{_key(listing, size)}"
+    size, channels = request.picture_size, usual_channels(listing)
+    folder = cache_directory() / "pictures" / f"{listing.name}-{size}-{_key(listing, size, channels)}"
     existed = folder.is_dir()
     opened = _open(folder)
     if opened is None:
         if existed:  # a damaged one; a whole one that appeared since is another process's work
             shutil.rmtree(folder, ignore_errors=True)
-        _make(folder, listing, request)
+        _make(folder, listing, request, channels)
         opened = _open(folder)
     if opened is None:
         raise DataError(f"{folder} was removed or damaged while it was read: call again")
     pixels, kept = opened
     if len(kept) < len(listing.files) and not request.skip_unreadable:
         first = min(set(range(len(listing.files))) - set(kept))
-        decode(listing.paths[first], size)  # says what is wrong with it
+        decode(listing.paths[first], size, channels)  # says what is wrong with it
     labels = torch.tensor(listing.labels)[kept]
     _check_classes(listing, labels)
     skipped = len(listing.files) - len(kept)
@@ -77,8 +79,21 @@ def read_pictures(listing: Listing, request: Request) -> tuple[Dataset, Listing]
     return Dataset(images, labels, listing.classes, name, request.split, skipped, listing.paths), listing
 
 
-def _key(listing: Listing, size: int) -> str:
-    state = hashlib.sha256(repr((FORMAT, size, str(listing.root.resolve()))).encode())
+def usual_channels(listing: Listing) -> int:
+    """How many channels the pictures have: as the first that can be looked at; three for colour and grey."""
+    for path in listing.paths[:N_LOOKED_AT]:
+        try:
+            return n_channels(path)
+        except MissingExtraError:
+            raise
+        except Exception:  # damaged files fail in many ways; reading them later says how
+            continue
+    return COLOUR
+
+
+def _key(listing: Listing, size: int, channels: int) -> str:
+    about = (FORMAT, size, str(listing.root.resolve()), *([channels] if channels != COLOUR else []))
+    state = hashlib.sha256(repr(about).encode())
     for file, path in zip(listing.files, listing.paths, strict=True):
         status = path.stat() if path.exists() else None  # a file that is missing is an unreadable one
         state.update(repr((file, status and (status.st_size, status.st_mtime_ns))).encode())
@@ -110,12 +125,12 @@ def _mapped(path: Path) -> np.ndarray:
     return np.frombuffer(content, np.uint8)
 
 
-def _make(folder: Path, listing: Listing, request: Request) -> None:
+def _make(folder: Path, listing: Listing, request: Request, channels: int) -> None:
     """Decode into shards beside the folder and join them there; another process may be faster."""
     shards = Shards(
         folder.with_name(f".{folder.name}.shards"),
         listing.paths,
-        partial(decode, size=request.picture_size),
+        partial(decode, size=request.picture_size, channels=channels),
         folder.is_dir,
         title=f"decoding {listing.name}",
         skip=request.skip_unreadable,
@@ -125,7 +140,7 @@ def _make(folder: Path, listing: Listing, request: Request) -> None:
         shards.folder.mkdir(parents=True, exist_ok=True)
         if shards.fill():
             with whole_directory(folder) as scratch:
-                _join(scratch, shards, listing, request.picture_size)
+                _join(scratch, shards, listing, request.picture_size, channels)
         else:
             _wait(folder, shards)
     except OSError as error:
@@ -142,14 +157,14 @@ def _make(folder: Path, listing: Listing, request: Request) -> None:
                 shards.folder.rmdir()  # unless some shards are finished: they wait for the next attempt
 
 
-def _join(scratch: Path, shards: Shards, listing: Listing, size: int) -> None:
+def _join(scratch: Path, shards: Shards, listing: Listing, size: int, channels: int) -> None:
     kept = shards.join(scratch / "pixels.bin")
     if not kept:
         shutil.rmtree(shards.folder, ignore_errors=True)
         raise DataError(
             f"none of the {len(listing.files)} pictures in {listing.root} can be read: check the files"
         )
-    about = {"shape": [len(kept), 3, size, size], "kept": kept, "root": str(listing.root)}
+    about = {"shape": [len(kept), channels, size, size], "kept": kept, "root": str(listing.root)}
     (scratch / "about.json").write_text(json.dumps(about))
 
 

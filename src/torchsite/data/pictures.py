@@ -1,5 +1,7 @@
 """One picture file, whatever its kind, as upright RGB pixels of the working size, or as a model takes it.
 
+Stacks of channels, DICOM and arrays are read by `stacks.py`.
+
 EXIF rotation is applied, CMYK and palettes become RGB, 16-bit greys are scaled to 8 bits, and what is
 transparent shows white. The aspect is kept: the shorter side takes the working size, the centre is cropped.
 Models of grey pictures see the luma of ITU-R BT.601, 0.299 R + 0.587 G + 0.114 B.
@@ -15,8 +17,10 @@ from jaxtyping import Float
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from torchsite.errors import DataError, NotApplicableError
+from torchsite.data.stacks import ARRAYS, COLOUR, DICOM, STACKS, fit_square, is_special, read_stack
+from torchsite.errors import DataError, MissingExtraError, NotApplicableError
 
+STACKED = (*STACKS, *DICOM, *ARRAYS)
 MAX_PIXELS = 80_000_000
 BACKGROUND = (255, 255, 255, 255)
 OPAQUE = 128
@@ -28,8 +32,23 @@ class UnreadableImageError(DataError):
     """A picture that cannot be decoded; `skip_unreadable=True` passes over it."""
 
 
-def decode(path: Path, size: int) -> np.ndarray:
-    """The picture as uint8 of 3 × size × size."""
+def decode(path: Path, size: int, channels: int = COLOUR) -> np.ndarray:
+    """The picture as uint8 of channels × size × size: colour, or a stack of as many channels."""
+    if (path.suffix.lower() not in STACKED and channels == COLOUR) or not path.exists():
+        with opened(path) as file:
+            return fitted(file, size)
+    try:
+        special = is_special(path)
+        pixels = read_stack(path) if special else None
+        found = COLOUR if pixels is None else len(pixels)
+        if found != channels:
+            raise ValueError(f"it has {found} channels, {channels} were expected")
+    except MissingExtraError:
+        raise
+    except Exception as error:  # damaged files fail in many ways
+        raise _unreadable(path, error) from error
+    if pixels is not None:
+        return fit_square(pixels, size)
     with opened(path) as file:
         return fitted(file, size)
 
@@ -55,17 +74,23 @@ def plain_pixels(picture: Image.Image) -> np.ndarray:
 
 def read_picture(path: Path, shape: tuple[int, int, int]) -> Float[Tensor, "channels height width"]:
     """A file's picture as a model of pictures of `shape` takes it: its size, its channels, in [0, 1]."""
-    return as_input(decode(path, max(shape[1:])), shape)
+    channels = COLOUR if shape[0] == 1 else shape[0]
+    return as_input(decode(path, max(shape[1:]), channels), shape)
 
 
 def as_input(pixels: np.ndarray, shape: tuple[int, int, int]) -> Float[Tensor, "channels height width"]:
-    """Square RGB pixels, as `decode` and `fitted` give them, cropped to `shape`, grey if it is, in [0, 1]."""
+    """Square pixels, as `decode` and `fitted` give them, cropped to `shape`, grey if it is, in [0, 1]."""
     channels, height, width = shape
-    if channels not in (1, 3):
-        raise NotApplicableError(f"the model takes {channels} channels; pictures in files have one or three")
+    if channels not in (1, len(pixels)):
+        raise NotApplicableError(f"the model takes {channels} channels, this picture has {len(pixels)}")
     side = pixels.shape[-1]
     top, left = (side - height) // 2, (side - width) // 2
     picture = torch.from_numpy(pixels[:, top : top + height, left : left + width].copy()).float() / 255
+    return _in_channels(picture, channels)
+
+
+def _in_channels(picture: Tensor, channels: int) -> Float[Tensor, "channels height width"]:
+    """RGB, or its luma."""
     if channels == 1:
         return torch.einsum("chw,c->hw", picture, torch.tensor(LUMA))[None].clamp(0, 1)
     return picture
@@ -76,6 +101,39 @@ def fitted(file: Image.Image, size: int) -> np.ndarray:
     file.draft(None, (2 * size, 2 * size))  # lets a JPEG decode at a fraction of its size
     square = ImageOps.fit(_on_white(_upright(file)), (size, size), Image.Resampling.BICUBIC)
     return np.asarray(square).transpose(2, 0, 1)
+
+
+def read_whole(
+    path: Path, shape: tuple[int, int, int], native: bool = False
+) -> Float[Tensor, "channels height width"]:
+    """A file's whole picture for a model of `shape`, in [0, 1]; nothing is cropped.
+
+    Its shorter side takes the model's size, the longer one what is due to it; with `native` both stay, unless
+    they are smaller than that.
+    """
+    channels, height, width = shape
+    pixels = upright_rgb(path)
+    scale = max(height / pixels.shape[0], width / pixels.shape[1])
+    if not native or scale > 1:
+        rows, cols = (max(least, round(scale * n)) for n, least in zip(pixels.shape, shape[1:], strict=False))
+        pixels = np.array(Image.fromarray(pixels).resize((cols, rows), Image.Resampling.BICUBIC))
+    return _in_channels(torch.from_numpy(pixels).movedim(-1, 0).float() / 255, channels)
+
+
+def upright_rgb(path: Path, longest: int | None = None) -> np.ndarray:
+    """A file's whole picture as uint8 of height × width × 3, upright, no side longer than `longest`.
+
+    A stack of channels is shown by its first three, or by its mean if it has but two.
+    """
+    if path.suffix.lower() in STACKED and is_special(path):
+        pixels = read_stack(path)
+        shown = pixels[:3] if len(pixels) > 2 else np.repeat(pixels.mean(0, keepdims=True), 3, 0)
+        return np.ascontiguousarray(shown.astype(np.uint8).transpose(1, 2, 0))
+    with opened(path) as file:
+        picture = _on_white(_upright(file))
+        if longest is not None:
+            picture.thumbnail((longest, longest))
+        return np.array(picture)
 
 
 def decode_cutout(path: Path, limit: int) -> Image.Image:

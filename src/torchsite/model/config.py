@@ -78,6 +78,7 @@ class ModelConfig(Architecture):
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     family: TransformFamily = field(default_factory=TransformFamily)
+    several: bool = False  # whether several classes may be true of a picture, or none
     version: str = __version__
 
     def __post_init__(self) -> None:
@@ -104,6 +105,13 @@ class ModelConfig(Architecture):
 @dataclass(frozen=True, kw_only=True)
 class SiteConfig(SiteArchitecture, ModelConfig):
     """The configuration of a SITE model."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.several and self.zero_sum:
+            raise ConfigError(
+                "zero_sum: evidence relative to all classes means nothing where several are true: drop it"
+            )
 
     TITLE: ClassVar[str] = "a SITE model"
     PARTS: ClassVar[tuple[str, ...]] = ("feature_extractor", "generator")

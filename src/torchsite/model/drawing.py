@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torchsite.model.explanation import ClassChoice, Explanation
 
 COLOURS = "RdBu_r"
+RED, BLUE = np.array([214.0, 24.0, 31.0]), np.array([5.0, 80.0, 190.0])
 
 
 def new_figure(rows: int, cols: int, panel: float = 1.0, title: str = "") -> tuple[Figure, list[list[Axes]]]:
@@ -38,6 +39,8 @@ def new_figure(rows: int, cols: int, panel: float = 1.0, title: str = "") -> tup
 def show_picture(axes: Axes, image: Tensor, title: str = "") -> None:
     """A grey or colour picture of values in [0, 1]."""
     pixels = np.asarray(image.detach().cpu().float().clamp(0, 1))
+    if len(pixels) == 2:  # two channels: red and green
+        pixels = np.concatenate([pixels, np.zeros_like(pixels[:1])])
     axes.imshow(
         pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)[..., :3],
         cmap="gray",
@@ -60,6 +63,19 @@ def prototype_pictures(prototypes: Prototypes) -> Tensor:
     """Prototypes as pictures: pixels as they are for one or three channels, else their mean over depth."""
     depth = prototypes.shape[-3]
     return prototypes if depth in (1, 3) else prototypes.mean(-3, keepdim=True).add(1).div(2)
+
+
+def overlay(image: np.ndarray, heatmap: np.ndarray, strength: float = 0.75) -> np.ndarray:
+    """A picture with a signed map over it, both height × width: red speaks for the class, blue against it.
+
+    The picture turns grey beneath, so that its own colours say nothing; where there is no evidence it is
+    otherwise as it was.
+    """
+    bound = float(np.abs(heatmap).max()) or 1.0
+    ground = np.repeat(image.astype(np.float64).mean(-1, keepdims=True), 3, -1)
+    colour = np.where((heatmap > 0)[..., None], RED, BLUE)
+    alpha = strength * (np.abs(heatmap) / bound)[..., None]
+    return ((1 - alpha) * ground + alpha * colour).round().clip(0, 255).astype(np.uint8)
 
 
 def draw_explanation(

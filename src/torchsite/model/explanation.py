@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from torchsite.errors import ShapeError, did_you_mean
+from torchsite.model.guided import enlarge_guided
 from torchsite.shapes import (
     ClassHeatmaps,
     Contributions,
@@ -37,8 +38,34 @@ if TYPE_CHECKING:
 ClassChoice = int | str | Labels
 
 
+class EvidenceSums:
+    """What follows from evidence alone, of whatever resolution: the answer is its sum."""
+
+    evidence: Float[Tensor, "batch classes rows cols"]
+    several: bool
+
+    @property
+    def logits(self) -> Logits:
+        """The sums of the evidence."""
+        return self.evidence.sum((-2, -1))
+
+    @property
+    def probabilities(self) -> Logits:
+        """The softmax of the logits; their sigmoid, where several classes may be true."""
+        return self.logits.sigmoid() if self.several else self.logits.softmax(1)
+
+    @property
+    def predicted(self) -> Labels:
+        """The class with the largest sum, for each picture."""
+        return self.logits.argmax(1)
+
+    def runner_up(self) -> Labels:
+        """The class with the second largest logit."""
+        return self.logits.topk(2, dim=1).indices[:, 1]
+
+
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(EvidenceSums):
     """What the model saw (`features`), what it looked for (`prototypes`), and how well they agree."""
 
     images: Images
@@ -47,6 +74,7 @@ class Explanation:
     evidence: Float[Tensor, "batch classes rows cols"]
     product_scale: float
     classes: tuple[str, ...]
+    several: bool = False
 
     def __len__(self) -> int:
         return len(self.features)
@@ -57,29 +85,24 @@ class Explanation:
         return self.prototypes * self.features.unsqueeze(1) * self.product_scale
 
     @property
-    def logits(self) -> Logits:
-        """The sums of the contributions."""
-        return self.evidence.sum((-2, -1))
-
-    @property
-    def probabilities(self) -> Logits:
-        """The softmax of the logits."""
-        return self.logits.softmax(1)
-
-    @property
-    def predicted(self) -> Labels:
-        """The class with the largest sum, for each picture."""
-        return self.logits.argmax(1)
+    def present(self) -> Bool[Tensor, "batch classes"]:
+        """Which classes are said of each picture: those more likely than not, or the most likely one."""
+        if self.several:
+            return self.logits > 0
+        return torch.nn.functional.one_hot(self.predicted, self.logits.shape[1]).bool()
 
     def heatmaps(
-        self, size: Size | None = None, classes: ClassChoice | None = None
+        self, size: Size | None = None, classes: ClassChoice | None = None, *, guided: bool = False
     ) -> ClassHeatmaps | Heatmaps:
         """Raw, signed evidence per pixel: for all classes, or for one chosen class per picture.
 
         `size` is the picture's own by default. `classes` may be one class (number or name) for all
-        pictures or one number per picture; the result then has no class axis.
+        pictures or one number per picture; the result then has no class axis. With `guided` the evidence of a
+        cell goes to those of its pixels that look like it (`guided.py`); the sum is the same.
         """
         chosen = self.evidence if classes is None else self._of(classes).unsqueeze(1)
+        if guided:
+            chosen = enlarge_guided(chosen, self.images)
         maps = enlarge(chosen, size or _size(self.images))
         return maps if classes is None else maps.squeeze(1)
 
@@ -87,10 +110,6 @@ class Explanation:
         """Which pixels speak for class `a` rather than `b`; the sum is logit_a - logit_b."""
         difference = self._of(a) - self._of(b)
         return enlarge(difference.unsqueeze(1), size or _size(self.images)).squeeze(1)
-
-    def runner_up(self) -> Labels:
-        """The class with the second largest logit."""
-        return self.logits.topk(2, dim=1).indices[:, 1]
 
     def class_index(self, choice: ClassChoice) -> Labels:
         """One class number per picture from a number, a name, or numbers."""

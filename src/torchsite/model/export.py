@@ -1,15 +1,16 @@
 """Models for other runtimes: ONNX, its int8 form, and torch.export programs.
 
 What is exported takes pictures in [0, 1], any number at once, and gives `logits` and, for a model that
-explains itself, `heatmaps` of the pictures' size that sum to them. Every export is run beside the model it
-came from before it gets its name; the largest difference is kept in its metadata.
+explains itself, `heatmaps` of the pictures' size that sum to them. Who asks gets the parts: `evidence`
+and `prototypes` in the cells of the `features`. Every export is run beside the model it came from before it
+gets its name; the largest difference is kept in its metadata.
 """
 
 import copy
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,22 +21,29 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from torchsite.errors import ConfigError, WeightsError
+from torchsite.errors import ConfigError, WeightsError, did_you_mean
 from torchsite.files import write_atomically
 from torchsite.model.base import dtype_of
 from torchsite.model.black_box import BlackBox
 from torchsite.model.explanation import enlarge
-from torchsite.model.site import SITE
+from torchsite.model.site import SITE, Forward
 from torchsite.randomness import make_rng
 from torchsite.shapes import Images
 from torchsite.version import __version__
 
-OUTPUTS = ("logits", "heatmaps")
+HEATMAPS = ("logits", "heatmaps")  # what is exported unless told
 TOLERANCE = 1e-3
 CHECKED_BATCHES = (1, 5)
 OPSET = 20
 # Only these are worth eight bits; the product of features and prototypes and the sums stay exact.
 QUANTISED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+OUTPUTS: Mapping[str, Callable[[Forward, Images], Tensor]] = {
+    "logits": lambda run, images: run.logits,
+    "heatmaps": lambda run, images: enlarge(run.evidence, (images.shape[-2], images.shape[-1])),
+    "evidence": lambda run, images: run.evidence,
+    "features": lambda run, images: run.features,
+    "prototypes": lambda run, images: run.prototypes,
+}
 
 
 @dataclass(frozen=True)
@@ -47,20 +55,24 @@ class Exported:
 
 
 class ExportedForward(nn.Module):
-    """What an exported model computes: logits, and heatmaps if the model has them."""
+    """What an exported model computes: logits, and the named outputs if the model explains itself."""
 
-    def __init__(self, model: SITE | BlackBox) -> None:
+    def __init__(self, model: SITE | BlackBox, outputs: Sequence[str] = HEATMAPS) -> None:
         super().__init__()
+        unknown = [name for name in outputs if name not in OUTPUTS]
+        if unknown:
+            raise ConfigError(f"no output {unknown[0]!r}: {did_you_mean(unknown[0], OUTPUTS)}")
+        self.outputs = tuple(outputs) if isinstance(model, SITE) else HEATMAPS[:1]
         plain = copy.deepcopy(model).requires_grad_(False)
         self.model = plain.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         self.eval()
 
     def forward(self, images: Images) -> tuple[Tensor, ...]:
-        """In the order of `OUTPUTS`."""
+        """In the order of `outputs`."""
         if isinstance(self.model, BlackBox):
             return (self.model(images),)
         run = self.model.answer(images)
-        return run.logits, enlarge(run.evidence, (images.shape[-2], images.shape[-1]))
+        return tuple(OUTPUTS[name](run, images) for name in self.outputs)
 
 
 class OnnxModel:
@@ -90,9 +102,9 @@ class OnnxModel:
         return dict(self.session.get_modelmeta().custom_metadata_map)
 
 
-def export_onnx(model: SITE | BlackBox, path: Path | str) -> Exported:
+def export_onnx(model: SITE | BlackBox, path: Path | str, outputs: Sequence[str] = HEATMAPS) -> Exported:
     """Write an ONNX file of opset 20 with a free batch axis, checked by ONNX Runtime."""
-    path, answers = Path(path), ExportedForward(model)
+    path, answers = Path(path), ExportedForward(model, outputs)
     onnx = _needs("onnx")
     _needs("onnxscript")
     differences: list[float] = []
@@ -105,14 +117,14 @@ def export_onnx(model: SITE | BlackBox, path: Path | str) -> Exported:
                 dynamo=True,
                 opset_version=OPSET,
                 input_names=["images"],
-                output_names=list(_outputs(model)),
+                output_names=list(answers.outputs),
                 dynamic_shapes={"images": {0: torch.export.Dim("batch")}},
                 verbose=False,
             )
         assert program is not None
         proto = program.model_proto
         onnx.save(proto, part)
-        differences.append(_checked(model, lambda images: tuple(OnnxModel(part, 1)(images).values())))
+        differences.append(_checked(answers, lambda images: tuple(OnnxModel(part, 1)(images).values())))
         onnx.helper.set_model_props(proto, metadata(model, {"max_difference": differences[0]}))
         onnx.save(proto, part)
 
@@ -127,7 +139,7 @@ def export_program(model: SITE | BlackBox, path: Path | str) -> Exported:
     with _quiet(), torch.no_grad():
         program = torch.export.export(answers, (_noise(model, 2),), dynamic_shapes={"images": {0: batch}})
     run = program.module()
-    difference = _checked(model, lambda images: run(images))
+    difference = _checked(answers, lambda images: run(images))
     notes = {"about.json": json.dumps(metadata(model, {"max_difference": difference}))}
 
     def write(part: Path) -> None:
@@ -187,10 +199,6 @@ def metadata(model: SITE | BlackBox, notes: Mapping[str, Any]) -> dict[str, str]
     } | {key: str(value) for key, value in notes.items()}
 
 
-def _outputs(model: SITE | BlackBox) -> tuple[str, ...]:
-    return OUTPUTS if isinstance(model, SITE) else OUTPUTS[:1]
-
-
 def _noise(model: SITE | BlackBox, n: int) -> Images:
     if dtype_of(model) != torch.float32:
         raise ConfigError(
@@ -200,12 +208,12 @@ def _noise(model: SITE | BlackBox, n: int) -> Images:
 
 
 @torch.no_grad()
-def _checked(model: SITE | BlackBox, run: Callable[[Images], tuple[Tensor, ...]]) -> float:
+def _checked(answers: ExportedForward, run: Callable[[Images], tuple[Tensor, ...]]) -> float:
     """The largest absolute difference between an export and its model; an error if it is not rounding."""
-    answers, worst = ExportedForward(model), 0.0
+    worst = 0.0
     for n in CHECKED_BATCHES:
-        images = _noise(model, n)
-        for name, mine, theirs in zip(_outputs(model), answers(images), run(images), strict=True):
+        images = _noise(answers.model, n)
+        for name, mine, theirs in zip(answers.outputs, answers(images), run(images), strict=True):
             difference = float((mine - theirs).abs().max())
             if not difference <= TOLERANCE * max(1.0, float(mine.abs().max())):
                 raise WeightsError(

@@ -10,6 +10,7 @@ say of itself stands in `extractor.py`. To add one by name, add its builder to `
 | small_cnn | the paper's small CNN | 0.9 M | 8×8 |
 | resnet18 | the paper's large one, all four stages | 11.3 M | 16×16 |
 | pyramid | two CPU cores: recognises at 4×4, answers at 16×16 | 1.6 M | 16×16 |
+| local | evidence of patches: features that see 14 pixels | 0.5 M | 16×16 |
 | efficientnet_lite0 | few pictures of 64 pixels or more: starts from ImageNet | 3.0 M | 4×4 |
 | efficientnet_lite1, _lite2 | the same, slower and more accurate on ImageNet | 3.8 M, 4.4 M | 4×4 |
 | timm/NAME, torchvision/NAME | any network of the two libraries (`libraries.py`) | | 4×4 |
@@ -28,6 +29,7 @@ from torchsite.model.c4_conv import Layers
 from torchsite.model.efficientnet import LITE0, LITE1, LITE2, MEAN, STD, Lite, imagenet_weights
 from torchsite.model.extractor import FeatureExtractor, ImageShape, ParameterGroup
 from torchsite.model.lateral_sum import LateralSum
+from torchsite.model.program_front import ProgramFront
 from torchsite.model.timm_backbone import TimmExtractor
 from torchsite.model.torchvision_backbone import TorchvisionExtractor
 from torchsite.shapes import Features, Images, Size
@@ -106,6 +108,37 @@ class Pyramid(FeatureExtractor):
         for stage in self.stages:
             maps.append(stage(maps[-1]))
         return self.answer(maps[1:])
+
+
+class LocalCNN(FeatureExtractor):
+    """Looks at few pixels at a time: a feature sees no more than a patch (BagNet: Brendel & Bethge 2019).
+
+    3×3 convolutions up to the receptive field of `patch` pixels, the first two at full resolution, the others
+    at half of it; then only 1×1. Evidence that is summed over its features is a sum over patches.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        size: Size,
+        depth: int = 16,
+        width: int = 96,
+        patch: int = 14,
+        n_mixing: int = 4,
+    ) -> None:
+        super().__init__()
+        n_coarse, rest = divmod(patch - 6, 4)
+        if n_coarse < 0 or rest:
+            raise ConfigError(f"patch: expected 6, 10, 14 … pixels, got {patch}")
+        fine = [conv_block(channels, width), conv_block(width, width), halve()]
+        coarse = [conv_block(width, width) for _ in range(n_coarse)]
+        mixing = [conv_block(width, width, kernel=1) for _ in range(n_mixing)]
+        self.layers = nn.Sequential(*fine, *coarse, *mixing)
+        self.head = nn.Conv2d(width, depth, 1)
+
+    def forward(self, images: Images) -> Features:
+        """Raw features at half the resolution."""
+        return self.head(self.layers(images))
 
 
 class BasicBlock(nn.Module):
@@ -233,10 +266,13 @@ EXTRACTORS: dict[str, Callable[..., FeatureExtractor]] = {
     "small_cnn": SmallCNN,
     "resnet18": ResNet18,
     "pyramid": Pyramid,
+    "local": LocalCNN,
     "efficientnet_lite0": EfficientNetLite,
     "efficientnet_lite1": EfficientNetLite1,
     "efficientnet_lite2": EfficientNetLite2,
 }
+# Those that are nothing without their options: they are built from what was read elsewhere.
+READ: dict[str, Callable[..., FeatureExtractor]] = {"program": ProgramFront}
 FAMILIES: dict[str, Callable[..., FeatureExtractor]] = {
     "timm/": TimmExtractor,
     "torchvision/": TorchvisionExtractor,
@@ -247,7 +283,7 @@ def build_extractor(name: str, image_shape: ImageShape, options: Mapping[str, An
     """An extractor by name, for pictures of one shape; unknown names and options are errors."""
     channels, height, width = image_shape
     family, slash, member = name.partition("/")
-    known: Mapping[str, Callable[..., FeatureExtractor]] = EXTRACTORS | FAMILIES
+    known: Mapping[str, Callable[..., FeatureExtractor]] = EXTRACTORS | FAMILIES | READ
     if slash and family + slash in known:
         known = {name: partial(known[family + slash], member)}
     return build_by_name("feature extractor", name, known, (channels, (height, width)), options)

@@ -239,6 +239,26 @@ class DenseGenerator(EncodedGenerator):
         return (drawn + self.bias).unflatten(2, self.shape[1:])
 
 
+class ConstantGenerator(nn.Module):
+    """One prototype of a single cell for each class, the same for every picture, place and pose.
+
+    Evidence is then w_i · z in every cell: class activation maps (Zhou et al. 2016) of a network without a
+    bias, complete by construction. The peer to compare SITE with: what prototypes gain by being drawn.
+    """
+
+    any_size = True
+
+    def __init__(self, depth: int, size: Size, n_classes: int) -> None:
+        super().__init__()
+        del size  # any will do
+        self.cells = nn.Parameter(0.1 * torch.randn(n_classes, depth))
+
+    def forward(self, features: Features) -> Prototypes:
+        """Raw prototypes of all classes."""
+        n, _, rows, cols = features.shape
+        return self.cells[None, :, :, None, None].expand(n, -1, -1, rows, cols)
+
+
 GENERATORS: Mapping[str, Callable[..., nn.Module]] = {
     "trunk": TrunkGenerator,
     "lateral": LateralGenerator,
@@ -246,6 +266,7 @@ GENERATORS: Mapping[str, Callable[..., nn.Module]] = {
     "shuffle": ShuffleGenerator,
     "transposed": TransposedGenerator,
     "dense": DenseGenerator,
+    "constant": ConstantGenerator,
 }
 
 
@@ -269,8 +290,8 @@ def build_encoder(
 
 
 def encoder_of(generator: str) -> type[Encoder] | type[SpatialEncoder]:
-    """Which kind of encoder the generator of this name reads with."""
-    return SpatialEncoder if generator == "spatial" else Encoder
+    """Which kind of encoder the generator of this name reads with; one that reads nothing lends its size."""
+    return SpatialEncoder if getattr(GENERATORS.get(generator), "any_size", False) else Encoder
 
 
 def encoder_options(generator: str, options: Mapping[str, Any]) -> dict[str, Any]:

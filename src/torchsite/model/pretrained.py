@@ -1,5 +1,7 @@
 """Weights on disk: `model.safetensors` and `config.json` in one folder, read strictly, never unpickled.
 
+A card, `README.md`, lies beside them for people to read.
+
 `from_pretrained` takes the name of a model shipped with the package, a folder, or a hub id. Unknown fields,
 missing or additional tensors, wrong shapes and damaged files are errors; files are written atomically.
 """
@@ -20,11 +22,13 @@ from torch import Tensor, nn
 from torchsite.configs import to_mapping
 from torchsite.errors import ConfigError, WeightsError, did_you_mean
 from torchsite.files import write_atomically
+from torchsite.model.card import CARD_FILE, model_card, write_card
 from torchsite.model.config import CUSTOM, ModelConfig, arguments, read_mapping
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
 HUB_ID = r"\w[\w.-]*/\w[\w.-]*"
+HUB_ARGUMENTS = ("config", "model_card_kwargs")
 HUB_OPTIONS = ("revision", "cache_dir", "local_files_only", "token", "force_download")
 
 
@@ -52,10 +56,20 @@ class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["expl
         return cls(**arguments(config, modules), pretrained=pretrained)
 
     def save_pretrained(  # type: ignore[override]
-        self, save_directory: Path | str, *, dtype: torch.dtype | None = None
+        self, save_directory: Path | str, *, dtype: torch.dtype | None = None, **of_the_hub: None
     ) -> Path:
-        """Write weights (in `dtype`, if given) and configuration; each file appears whole or not at all."""
-        return save_weights(Path(save_directory), self.config, self.state_dict(), dtype=dtype)
+        """Write weights (in `dtype`, if given), configuration, and a card where there is none yet.
+
+        Each file appears whole or not at all. `push_to_hub` also passes `config` and `model_card_kwargs`:
+        both are the model's own here.
+        """
+        given = [name for name, value in of_the_hub.items() if value is not None or name not in HUB_ARGUMENTS]
+        if given:
+            raise ConfigError(f"save_pretrained takes no {given[0]!r}: {did_you_mean(given[0], ['dtype'])}")
+        folder = save_weights(Path(save_directory), self.config, self.state_dict(), dtype=dtype)
+        if not (folder / CARD_FILE).exists():
+            write_card(folder, model_card(self.config))
+        return folder
 
     def _save_pretrained(self, save_directory: Path) -> None:
         """What the hub mixin calls before it uploads."""

@@ -31,6 +31,8 @@ from torchsite.model.config import ACTIVATIONS, Part, SiteConfig, describe
 from torchsite.model.explanation import Explanation
 from torchsite.model.extractor import ImageShape
 from torchsite.model.generators import build_generator, check_prototypes
+from torchsite.model.program_front import front_of
+from torchsite.model.programs import Answers
 from torchsite.modes import evaluating
 from torchsite.shapes import Features, Images, Logits, Prototypes
 
@@ -118,6 +120,38 @@ class SITE(ImageClassifier):
         n_classes = n_classes_of(classifier, image_shape)
         return cls(front, generator, n_classes, image_shape=image_shape, zero_sum=zero_sum, **options)
 
+    @classmethod
+    def from_program(
+        cls,
+        classifier: Answers,
+        image_shape: ImageShape,
+        layer: str | None = None,
+        *,
+        depth: int | None = 16,
+        fine_tuning: float = 0.1,
+        generator: Part = "spatial",
+        zero_sum: bool = True,
+        **options: Any,
+    ) -> Self:
+        """As `from_classifier`, of a network that was read as a program: the twin is saved without its code.
+
+        Maps of several resolutions are taken unless a `layer` is named.
+        """
+        front = front_of(classifier, image_shape, layer)
+        extractor_options = {"program": front.plain(), "depth": depth, "fine_tuning": fine_tuning}
+        twin = cls(
+            "program",
+            generator,
+            n_classes_of(classifier, image_shape),
+            image_shape=image_shape,
+            zero_sum=zero_sum,
+            extractor_options=extractor_options,
+            **options,
+        )
+        body, weights = twin.feature_extractor.get_submodule("body"), classifier.body.state_dict()
+        body.load_state_dict({name: weights[name] for name in front.weights})
+        return twin
+
     @property
     def takes_any_size(self) -> bool:
         """Whether the generator takes features of any size."""
@@ -158,5 +192,11 @@ class SITE(ImageClassifier):
         with evaluating(self):
             run = self.answer(prepared, relative)
         return Explanation(
-            prepared, run.features, run.prototypes, run.evidence, self.product_scale, self.classes
+            prepared,
+            run.features,
+            run.prototypes,
+            run.evidence,
+            self.product_scale,
+            self.classes,
+            self.config.several,
         )

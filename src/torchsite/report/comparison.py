@@ -15,14 +15,34 @@ from rich.table import Table
 from torchsite.evaluation.compare import MODEL, Cell, Comparison
 from torchsite.files import write_atomically
 from torchsite.metrics import METRICS
-from torchsite.report.format import bounds, estimate, markdown_table, method_name, words
+from torchsite.report.format import (
+    bounds,
+    estimate,
+    look_up,
+    markdown_table,
+    method_name,
+    score_name,
+    score_paths,
+    words,
+)
+from torchsite.transforms import TransformFamily
 
 PANELS_ACROSS = 4
 
+Steps = tuple[str, ...]
 
-def columns(comparison: Comparison) -> list[tuple[str, str]]:
-    """The measure and the dotted name of each score shown."""
-    return [(metric, score) for metric in comparison.metrics for score in METRICS[metric].headline]
+
+def columns(comparison: Comparison) -> list[tuple[str, Steps]]:
+    """The measure and the place of each score shown."""
+    return [(metric, score) for metric in comparison.metrics for score in scores_of(comparison, metric)]
+
+
+def scores_of(comparison: Comparison, metric: str) -> list[Steps]:
+    """Where the scores of a measure stand; what it has of each filling is told by its cells."""
+    values: list[Any] = [cell.values for cell in comparison.cells if cell.metric == metric and cell.values]
+    patterns = METRICS[metric].headline
+    found = [path for pattern in patterns for one in values or [None] for path in score_paths(one, pattern)]
+    return list(dict.fromkeys(found))
 
 
 def to_rich(comparison: Comparison) -> Table:
@@ -35,7 +55,7 @@ def to_rich(comparison: Comparison) -> Table:
         table.add_column(_row_name(method), justify="right", overflow="fold")
     for metric in comparison.metrics:
         table.add_section()
-        for score in METRICS[metric].headline:
+        for score in scores_of(comparison, metric):
             table.add_row(*_row(comparison, metric, score, intervals=False))
     table.add_section()
     table.add_row(*_costs(comparison))
@@ -55,7 +75,7 @@ def to_markdown(comparison: Comparison) -> str:
 def to_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     """A header and one row per method: every score, then the cost."""
     shown = columns(comparison)
-    header = ["method", *(f"{words(metric)}: {words(score)}" for metric, score in shown), "ms a picture"]
+    header = ["method", *(f"{words(metric)}: {score_name(score)}" for metric, score in shown), "ms a picture"]
     rows = [
         [
             _row_name(method),
@@ -73,10 +93,10 @@ def to_csv(comparison: Comparison) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["method", "metric", "figure", "value", "low", "high", "ms_per_image", "reason"])
     for cell in comparison.cells:
-        for score in METRICS[cell.metric].headline:
-            value, low, high = bounds(cell.score(score))
+        for score in scores_of(comparison, cell.metric):
+            value, low, high = bounds(look_up(cell.values, *score))
             cost = comparison.cost(cell.method)
-            row = [cell.method, cell.metric, score, value, low, high, cost, cell.reason]
+            row = [cell.method, cell.metric, ".".join(score), value, low, high, cost, cell.reason]
             writer.writerow(["" if item is None else item for item in row])
     return text.getvalue()
 
@@ -87,7 +107,7 @@ def draw(comparison: Comparison) -> Figure:
     Measures of the model alone are one number each and stay in the tables, unless there is nothing else.
     """
     rows = [method for method in comparison.methods if method != MODEL] or comparison.methods
-    metrics = [m for m in comparison.metrics if any(_drawable(comparison.cell(row, m)) for row in rows)]
+    metrics = [m for m in comparison.metrics if any(_drawable(comparison, row, m) for row in rows)]
     across = min(PANELS_ACROSS, max(len(metrics), 1))
     down = math.ceil(max(len(metrics), 1) / across)
     size = (3.0 * across + 1.2, (0.3 * len(rows) + 1.7) * down)
@@ -116,10 +136,7 @@ def save_report(comparison: Comparison, folder: Path | str) -> list[Path]:
 def title(comparison: Comparison) -> str:
     """What was compared, on what, in which poses: every result states its range."""
     config = comparison.config
-    family = config["family"]
-    ranges = f"±{family['max_rotation']:g}°, ±{100 * family['max_shift']:g} % shift"
-    if tuple(family["scale"]) != (1.0, 1.0):
-        ranges += f", scale {family['scale'][0]:g}–{family['scale'][1]:g}"
+    ranges = TransformFamily.from_mapping(config["family"])
     return (
         f"Explanations of {config['model']} on {config['n_images']:,} pictures of {config['data']}, "
         f"{config['n_transforms']} transforms each ({ranges}), seed {comparison.seed}"
@@ -135,10 +152,10 @@ def notes(comparison: Comparison) -> list[str]:
     return [f"{', '.join(cells)}: {reason}" for reason, cells in grouped.items()]
 
 
-def _row(comparison: Comparison, metric: str, score: str, intervals: bool) -> list[str]:
+def _row(comparison: Comparison, metric: str, score: Steps, intervals: bool) -> list[str]:
     cells = [comparison.cell(method, metric) for method in comparison.methods]
     shown = [_shown(cell, score, intervals) for cell in cells]
-    return [f"{words(metric)}: {words(score)}", *shown]
+    return [f"{words(metric)}: {score_name(score)}", *shown]
 
 
 def _costs(comparison: Comparison) -> list[str]:
@@ -146,32 +163,33 @@ def _costs(comparison: Comparison) -> list[str]:
     return ["cost: ms per image", *("" if cost is None else f"{cost:.2f}" for cost in costs)]
 
 
-def _shown(cell: Cell | None, score: str, intervals: bool) -> str:
+def _shown(cell: Cell | None, score: Steps, intervals: bool) -> str:
     if cell is None:
         return ""
     if cell.reason is not None:
         return "n/a"
-    return estimate(cell.score(score), 3, interval=intervals)
+    return estimate(look_up(cell.values, *score), 3, interval=intervals)
 
 
-def _drawable(cell: Cell | None) -> bool:
+def _drawable(comparison: Comparison, method: str, metric: str) -> bool:
+    cell = comparison.cell(method, metric)
     if cell is None:
         return False
-    scores = (cell.score(score) for score in METRICS[cell.metric].headline)
+    scores = (look_up(cell.values, *score) for score in scores_of(comparison, metric))
     return any(bounds(score)[0] is not None for score in scores)
 
 
 def _panel(axis: Any, comparison: Comparison, rows: list[str], metric: str) -> None:
-    scores = METRICS[metric].headline
+    scores = scores_of(comparison, metric)
     for k, name in enumerate(scores):
         shift = 0.15 * (k - (len(scores) - 1) / 2)
         for row, method in enumerate(rows):
             cell = comparison.cell(method, metric)
-            value, low, high = bounds(cell.score(name) if cell is not None else None)
+            value, low, high = bounds(look_up(cell.values, *name) if cell is not None else None)
             if value is None:
                 continue
             bars = None if low is None or high is None else [[max(value - low, 0)], [max(high - value, 0)]]
-            label = words(name) if not _labelled(axis, words(name)) else None
+            label = score_name(name) if not _labelled(axis, score_name(name)) else None
             axis.errorbar([value], [row + shift], xerr=bars, fmt="o", ms=4, color=f"C{k}", label=label)
     axis.set_title(words(metric))
     axis.grid(axis="x", alpha=0.3)

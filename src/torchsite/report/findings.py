@@ -20,6 +20,10 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
         ("accuracy, as they are", percent(upright), percent_interval(upright)),
         ("accuracy, in poses", percent(posed), percent_interval(posed)),
     ]
+    if "twin" in values:
+        twin = values["twin"]
+        note = f"which is right on {percent(twin['classifier'])}"
+        found.append(("agreement with its network", percent(twin["agreement"]), note))
     if "self_consistency" in values:
         scores = values["self_consistency"]
         note = f"raw {scores['raw']['value']:.3f}, floor {scores['floor']['value']:.3f}"
@@ -48,8 +52,35 @@ def findings(result: Result) -> list[str]:
         f"It names {percent(values['accuracy']['untransformed'])} of the pictures correctly as they are, "
         f"and {percent(values['accuracy']['transformed'])} in random poses ({family(result)})."
     ]
-    sentences += _consistency(values) + _compared(result) + _weakest(result)
+    sentences += _folds(values) + _twin(values) + _consistency(values) + _compared(result) + _weakest(result)
     return sentences + [f"The folder may do harm, {text}." for text in values.get("inspection", ())]
+
+
+def _folds(values: Mapping[str, Any]) -> list[str]:
+    """What models found that were trained without a fold each."""
+    if "folds" not in values:
+        return []
+    found = values["folds"]["site"]
+    share, n = found["accuracy"], len(found["per_fold"])
+    said = [
+        f"{n} models, each trained without one of {n} folds, name {percent(share)} of all {found['n']:,} "
+        f"pictures that they had not seen ({percent_interval(share)})."
+    ]
+    return [*said, f"{values['folds']['difference']}."] if "difference" in values["folds"] else said
+
+
+def _twin(values: Mapping[str, Any]) -> list[str]:
+    """How the model compares with the network that it is the twin of."""
+    if "twin" not in values:
+        return []
+    found = values["twin"]
+    return [
+        f"It is the twin of a network that was trained elsewhere, which names "
+        f"{percent(found['classifier'])} of {found['n']:,} test pictures correctly, the twin "
+        f"{percent(found['twin'])}; they give the same answer to {percent(found['agreement'])} "
+        f"({percent_interval(found['agreement'])}). Only the network is right on "
+        f"{found['only_classifier_right']}, only the twin on {found['only_twin_right']}."
+    ]
 
 
 def family(result: Result) -> TransformFamily:

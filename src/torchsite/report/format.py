@@ -114,19 +114,40 @@ def headline(result: Result) -> dict[str, str]:
     return {
         f"{prefix}{name}": estimate(found)
         for prefix, values in groups.items()
-        for name, path in {**HEADLINES, **_other_headlines()}.items()
+        for name, path in {**HEADLINES, **_other_headlines(values)}.items()
         if isinstance(found := look_up(values, *path), Mapping | int | float)
     }
 
 
-def _other_headlines() -> dict[str, tuple[str, ...]]:
+def _other_headlines(values: Any) -> dict[str, tuple[str, ...]]:
     known = {path[0] for path in HEADLINES.values()}
     return {
-        f"{words(name)}, {words(path)}": (name, *path.split("."))
+        f"{words(name)}, {score_name(path)}": (name, *path)
         for name, measure in METRICS.items()
         if name not in known
-        for path in measure.headline
+        for pattern in measure.headline
+        for path in score_paths(look_up(values, name), pattern)
     }
+
+
+def score_paths(values: Any, pattern: str) -> list[tuple[str, ...]]:
+    """Where the scores of a headline stand within the values of a measure, which tell the fillings.
+
+    Files from before a measure had fillings hold the figures of the first in the place of all.
+    """
+    before, starred, after = pattern.partition("fills.*.")
+    if not starred:
+        return [tuple(pattern.split("."))]
+    head, tail = tuple(before.split(".")[:-1]), tuple(after.split("."))
+    fills = look_up(values, *head, "fills")
+    return [(*head, "fills", name, *tail) for name in fills] if fills else [(*head, *tail)]
+
+
+def score_name(path: Sequence[str]) -> str:
+    """A score's place in words; that it is one of a filling's goes without saying."""
+    filled = ("", *path)  # the name of a filling may be the text of a value, which is left as it is
+    steps = zip(filled, path, strict=False)
+    return " ".join(step if before == "fills" else words(step) for before, step in steps if step != "fills")
 
 
 def method_name(method: str) -> str:

@@ -1,5 +1,6 @@
 """`torchsite explain`: many pictures, the class asked about, and numbers that are the model's."""
 
+import csv
 import json
 import shutil
 
@@ -123,3 +124,51 @@ def test_nothing_to_explain_is_an_error(model_folder, black_box_folder, digit, t
         run("explain", tmp_path, "--model", model_folder)
     with pytest.raises(NotApplicableError, match="black box"):
         run("explain", digit, "--model", black_box_folder)
+
+
+def test_overlays_regions_and_a_table_over_all_files(model_folder, digit, tmp_path):
+    with Image.open(digit) as picture:
+        picture.resize((56, 84)).save(tmp_path / "tall.png")
+    (tmp_path / "bad.png").write_bytes(b"no picture")
+    words = ["explain", str(tmp_path), "--model", str(model_folder), "--out", str(tmp_path / "out"),
+             "--overlay", "--regions", "geojson", "--csv", str(tmp_path / "table.csv"),
+             "--abstain", "1"]  # fmt: skip
+    result = runner.invoke(app, words)
+    assert isinstance(result.exception, DataError)
+    assert "not borne out: abstain" in result.stdout
+    with Image.open(tmp_path / "out" / "tall.overlay.png") as drawn:
+        assert drawn.size == (56, 84)
+        red, green, blue = drawn.getpixel((28, 2))  # the model does not see this far up: grey
+        assert red == green == blue
+    regions = json.loads((tmp_path / "out" / "tall.geojson").read_text())
+    rings = [ring for feature in regions["features"] for ring in feature["geometry"]["coordinates"]]
+    assert rings
+    assert all(0 <= x <= 56 and 14 <= y <= 70 for ring in rings for x, y in ring)
+    with (tmp_path / "table.csv").open() as file:
+        bad, tall = csv.DictReader(file)
+    assert "cannot be read" in bad["error"]
+    assert tall["abstain"] == "True"
+    assert -1 <= float(tall["deletion_check"]) <= 1
+
+
+def test_regions_of_all_pictures_in_one_coco_file_and_tiles(model_folder, digit, tmp_path):
+    with Image.open(digit) as picture:
+        picture.resize((70, 28)).save(tmp_path / "wide.png")
+    words = [
+        "explain",
+        tmp_path / "wide.png",
+        "--model",
+        model_folder,
+        "--out",
+        tmp_path / "out",
+        "--tiles",
+        "fit",
+    ]
+    line = json.loads(run(*words, "--regions", "coco", "--overlay", "--json"))
+    assert "deletion_check" not in line
+    found = json.loads((tmp_path / "out" / "regions.json").read_text())
+    assert found["images"][0] | {"file_name": ""} == {"id": 1, "file_name": "", "width": 70, "height": 28}
+    assert found["annotations"][0]["category_id"] == int(line["class"]) + 1
+    assert [category["name"] for category in found["categories"]] == [str(i) for i in range(10)]
+    with pytest.raises(ConfigError, match="--tiles writes"):
+        run(*words, "--abstain", 0)

@@ -14,6 +14,7 @@ from torchsite.training.recipes import load_recipe
 
 TINY = ["--model.extractor-options", '{"widths": [4, 4, 8, 8], "common": 8}',
         "--model.generator-options", '{"widths": [4, 8, 8], "trunk": [8, 8, 8]}']  # fmt: skip
+DIGITS = ["--n-validation", 20]
 runner = CliRunner()
 
 
@@ -70,6 +71,42 @@ def test_a_finished_run_is_taken_up_with_the_settings_it_was_begun_with(photos, 
     assert not (folder / "report.html").exists()
 
 
+def test_folds_say_how_sure_the_accuracy_is(photos, tmp_path):
+    words = [
+        "train",
+        photos,
+        "--minutes",
+        1,
+        "--out",
+        tmp_path / "run",
+        "--epochs",
+        1,
+        "--no-report",
+        "--json",
+    ]
+    said = json.loads(run(*words, "--folds", 2, "--black-box", "--poses", "any", *TINY))
+    assert said["folds"]["site"]["n"] == said["folds"]["black_box"]["n"] == 61
+    assert len(said["folds"]["site"]["per_fold"]) == 2
+    assert said["folds"]["difference"].startswith("SITE minus black box")
+    assert said["settings"]["poses"]["why"] == "as you asked"
+    assert "±180°" in said["settings"]["poses"]["chosen"]
+
+
 def test_minutes_and_a_recipe_exclude_each_other(photos):
     with pytest.raises(ConfigError, match="one of the two"):
         run("train", photos, "--minutes", 1, "--recipe", "mnist_sample")
+
+
+def test_sheets_are_written_on_the_way_if_one_asks_for_them(photos, tmp_path):
+    pytest.importorskip("tensorboard")
+    given = ["--epochs", 1, "--batch-size", 8, "--no-report", "--log", "tensorboard"]
+    run("train", photos, "--minutes", 1, "--out", tmp_path / "run", *given, *TINY)
+    run("train", "mnist_sample", "--limit", 40, "--out", tmp_path / "digits", *given, *DIGITS)
+    for folder in ("run", "digits"):
+        assert list((tmp_path / folder / "logs" / "sheets").glob("events.out.tfevents.*"))
+
+
+def test_a_wrong_board_is_an_error_before_any_work(photos, tmp_path):
+    with pytest.raises(ConfigError, match="did you mean 'wandb'"):
+        run("train", photos, "--log", "wanbd", "--out", tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -132,7 +132,7 @@ def test_a_class_without_a_readable_picture_is_an_error(tmp_path):
 def test_a_crash_leaves_no_half_written_cache(tmp_path, monkeypatch):
     root = write_folder(tmp_path / "pets" / "train").parent
 
-    def crash(path, size):
+    def crash(path, size, channels):
         if path.name == "4.png":
             raise KeyboardInterrupt
         return np.zeros((3, size, size), np.uint8)
@@ -146,7 +146,7 @@ def test_a_crash_leaves_no_half_written_cache(tmp_path, monkeypatch):
 def test_a_full_disk_leaves_no_half_written_cache(tmp_path, monkeypatch):
     root = write_folder(tmp_path / "pets" / "train").parent
 
-    def full(path, size):
+    def full(path, size, channels):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(imagecache, "decode", full)

@@ -47,6 +47,18 @@ def test_onnx_gives_logits_and_heatmaps_for_any_batch(tmp_path):
     assert float(run.metadata["max_difference"]) == exported.max_difference < 1e-4
 
 
+def test_onnx_gives_the_parts_that_are_asked_for(tmp_path):
+    model, images = coloured(), pictures(3, (3, 20, 26))
+    outputs = ("logits", "evidence", "prototypes")
+    found = OnnxModel(export_onnx(model, tmp_path / "parts.onnx", outputs).path)(images)
+    explained = model.explain(images)
+    assert tuple(found) == outputs
+    torch.testing.assert_close(found["evidence"], explained.evidence, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found["prototypes"], explained.prototypes, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ConfigError, match="did you mean 'prototypes'"):
+        export_onnx(model, tmp_path / "parts.onnx", ("logits", "prototype"))
+
+
 def test_a_program_of_torch_runs_without_torchsite(tmp_path):
     model = coloured()
     exported = export_program(model, tmp_path / "model.pt2")

@@ -12,7 +12,7 @@ from torchsite.training import TrainingConfig
 from torchsite.training.optimisers import make_optimisers
 
 SMALL = {"widths": (4, 4), "trunk": (4, 4)}
-STRIDES = {"identity": 1, "small_cnn": 4, "pyramid": 2, "resnet18": 2} | {
+STRIDES = {"identity": 1, "small_cnn": 4, "pyramid": 2, "local": 2, "resnet18": 2} | {
     f"efficientnet_lite{n}": 8 for n in range(3)
 }
 
@@ -139,6 +139,8 @@ def test_an_extractor_for_one_size_has_no_stride(module):
         (nn.Sequential(*(nn.Conv2d(1, 1, 3, padding=1) for _ in range(40))), 81),
         (build_extractor("identity", (1, 8, 8), {}), 1),
         (build_extractor("small_cnn", (1, 8, 8), {"widths": (2, 2, 2)}), 30),
+        (build_extractor("local", (1, 8, 8), {"width": 2, "patch": 6}), 6),
+        (build_extractor("local", (1, 8, 8), {"width": 2, "patch": 14}), 14),
     ],
 )
 def test_receptive_fields_are_those_of_the_textbook(module, side):

@@ -80,6 +80,8 @@ def test_the_model_of_photographs_explains_what_it_says_in_any_pose():
     )
     assert float(error.max()) <= 1e-4
     found = self_consistency(model, images, explanation.predicted, n_transforms=4, rng=make_rng(0))
-    assert found.raw.value >= 0.9
-    assert found.floor.value <= 0.7
+    assert found.raw.value >= 0.75  # twelve crops of a temple and a flower, neither of which it knows
+    assert found.floor.value <= 0.6
+    blank = model.explain(images.mean((-2, -1), keepdim=True).expand_as(images))
+    assert blank.evidence.abs().sum() <= 0.05 * explanation.evidence.abs().sum(), "nothing seen, nothing said"
     assert load("cifar10_black_box")(images).shape == (len(images), 10)

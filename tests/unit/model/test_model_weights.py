@@ -17,6 +17,7 @@ EXTRACTOR_OPTIONS = {
     "small_cnn": {"depth": 3, "widths": (4, 5, 6)},
     "resnet18": {"depth": 3, "widths": (4, 5, 6, 7), "common": 4},
     "pyramid": {"depth": 3, "widths": (4, 5, 6, 7), "common": 4},
+    "local": {"depth": 3, "width": 4, "patch": 10, "n_mixing": 1},
 }
 GENERATOR_OPTIONS = {
     "trunk": {"widths": (4, 5), "code": 6, "trunk": (4, 5, 6)},
@@ -25,6 +26,7 @@ GENERATOR_OPTIONS = {
     "shuffle": {"widths": (4, 5), "code": 6, "trunk": 4},
     "transposed": {"widths": (4, 5), "code": 6, "trunk": (2, 2)},
     "dense": {"widths": (4, 5), "code": 6, "rank": 3},
+    "constant": {},
 }
 FREE = sorted(
     name for name in EXTRACTORS if not name.startswith("efficientnet")

@@ -12,6 +12,8 @@ from torchsite.report.format import (
     method_name,
     number,
     score,
+    score_name,
+    score_paths,
     words,
 )
 from torchsite.results import Result
@@ -58,5 +60,17 @@ def test_a_table_escapes_what_would_end_a_cell():
 
 def test_every_measure_has_headlines_without_being_listed():
     other = next(name for name in METRICS if name not in {path[0] for path in HEADLINES.values()})
-    values = {other: {METRICS[other].headline[0]: KNOWN}}
+    (path,) = score_paths({}, METRICS[other].headline[0])
+    values = {other: {path[0]: KNOWN}}
     assert list(headline(Result("any", values, {}, 0, 0.0)).values()) == [estimate(KNOWN)]
+
+
+def test_a_headline_of_fillings_is_shown_for_each_of_them():
+    pattern = "fills.*.accuracy.area"
+    both = {"fills": {"black": {}, "Colour(values=(0.5,))": {}}}
+    assert score_paths(both, pattern) == [("fills", name, "accuracy", "area") for name in both["fills"]]
+    assert score_paths({}, pattern) == [("accuracy", "area")], "files from before have one filling"
+    assert score_name(score_paths(both, pattern)[0]) == "black accuracy area"
+    found = {"deletion": {"fills": {name: {"area": KNOWN} for name in ("black", "blur")}}}
+    shown = headline(Result("any", found, {}, 0, 0.0))
+    assert list(shown) == ["deletion, black area", "deletion, blur area"]

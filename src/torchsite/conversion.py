@@ -1,0 +1,281 @@
+"""A network that was trained elsewhere gets a twin that explains itself, by a short training.
+
+Command:  torchsite convert NETWORK FOLDER --minutes 10
+Cost:     the minutes that are given: three quarters for training, the rest for looking and for the report.
+
+The network up to its last maps becomes the twin's front, frozen or tuned at a small rate; what comes after is
+new. The twin learns the labels, and with `same_answers` also what the network itself answers to each picture,
+so that it keeps to the network where both are wrong.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchsite.autotrain import Prepared, examine_prepared
+from torchsite.data import Dataset, to_float
+from torchsite.data.inspection import Finding
+from torchsite.errors import ConfigError, DataError
+from torchsite.evaluation.answers import wilson
+from torchsite.evaluation.compare import Watch
+from torchsite.evaluation.folds import difference_in_words, paired_difference
+from torchsite.metrics import plain
+from torchsite.model import SITE
+from torchsite.model.base import Normalise
+from torchsite.model.program_reading import traced
+from torchsite.model.programs import Answers
+from torchsite.modes import evaluating
+from torchsite.objective import SameAnswers
+from torchsite.objective.same_answers import write_answers
+from torchsite.results import Result
+from torchsite.shapes import Logits
+from torchsite.training import Fitted, fit
+from torchsite.training.auto import (
+    TRAINING_SHARE,
+    Deadline,
+    Decision,
+    Plan,
+    Survey,
+    choose_epochs,
+    choose_poses,
+    choose_settings,
+    measure_pace,
+)
+from torchsite.training.recipes import Recipe, override, pixel_statistics
+
+ANSWERS_FILE = "answers.safetensors"
+N_TRIED = 256
+BATCH = 32
+Statistics = tuple[tuple[float, ...], tuple[float, ...]]
+# What pictures are usually normalised with before a network sees them; grey pictures take the means.
+USUAL: dict[str, Statistics] = {
+    "none": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "half": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Conversion:
+    """The twin, what was chosen and why, and how the two networks compare on the test pictures."""
+
+    model: SITE
+    fitted: Fitted[SITE]
+    prepared: Prepared
+    comparison: dict[str, Any]
+    cut_short: bool
+
+    def examined(self, watch: Watch | None = None) -> Result:
+        """The examination for the report, with both networks' accuracies."""
+        result = examine_prepared(self.prepared, self.fitted, watch)
+        return replace(result, values={**result.values, "twin": self.comparison})
+
+
+def convert(
+    classifier: nn.Module,
+    train: Dataset,
+    test: Dataset,
+    *,
+    minutes: float = 10.0,
+    folder: Path | str = "runs/twin",
+    layer: str | None = None,
+    fine_tuning: float = 0.1,
+    same_answers: float = 1.0,
+    statistics: Statistics | None = None,
+    poses: str = "auto",
+    changes: dict[str, Any] | None = None,
+    findings: Sequence[Finding] = (),
+    tell: Callable[[Prepared], None] | None = None,
+    progress: bool = False,
+) -> Conversion:
+    """Train a twin of `classifier` on `train` within `minutes`, and compare the two on `test`.
+
+    `layer` is where the classifier is cut, unless told at its last maps of several resolutions; `statistics`
+    are the mean and standard deviation per channel that its pictures were normalised with, unless told the
+    usual ones with which it names most training pictures; `same_answers` weighs its own answers beside the
+    labels. `changes` are fields of a recipe's training; `tell` gets what was chosen before training begins.
+    """
+    started, folder = time.monotonic(), Path(folder)
+    channels, height, width = train.images.shape[1:]
+    shape = (channels, height, width)
+    program = traced(classifier, shape)
+    _check_classes(program, train, shape)
+    normalised, chosen = choose_statistics(program, train, statistics)
+    answers = answers_of(program, train, normalised)
+    plan = _plan(train, test, shape, minutes, poses, chosen)
+    terms = plan.recipe.training.terms
+    if same_answers:
+        file = write_answers(folder / ANSWERS_FILE, answers)
+        terms = (*terms, SameAnswers(weight=same_answers, answers=str(file)))
+    recipe = override(
+        replace(plan.recipe, training=replace(plan.recipe.training, terms=terms)), changes or {}
+    )
+    training = recipe.training
+    twin = _twin(program, shape, train, layer, fine_tuning, normalised, training.family, training.seed)
+    pace = measure_pace(_without_answers(recipe), train, test, twin)
+    plan = replace(plan, recipe=recipe, decisions=(*plan.decisions, *_about(twin, fine_tuning, same_answers)))
+    if "epochs" not in (changes or {}):
+        plan = choose_epochs(plan, pace, _survey(train, test), minutes)
+    prepared = Prepared(plan, train, test, tuple(findings), pace, minutes, started)
+    if tell is not None:
+        tell(prepared)
+    deadline = Deadline(60 * minutes * TRAINING_SHARE)
+    fitted = fit(
+        twin,
+        train,
+        plan.recipe.training,
+        validation=test,
+        folder=folder,
+        progress=progress,
+        watches=[deadline],
+    )
+    compared = compare_answers(answers_of(program, test, normalised), answers_of(twin, test), test)
+    compared |= {"training_accuracy": float((answers.argmax(1) == train.labels).float().mean())}
+    Result("conversion", compared, {"data": train.name, "layer": layer}, training.seed, fitted.seconds).save(
+        folder / "conversion.json"
+    )
+    return Conversion(fitted.model, fitted, prepared, compared, deadline.reached)
+
+
+def choose_statistics(
+    classifier: nn.Module, data: Dataset, given: Statistics | None
+) -> tuple[Statistics, Decision]:
+    """With which mean and standard deviation the classifier names most of some training pictures."""
+    channels = data.images.shape[1]
+    if given is not None:
+        return given, Decision("normalisation", f"mean {given[0]}, std {given[1]}", "as you asked")
+    some = data[:: max(1, len(data) // N_TRIED)]
+    mean, std = pixel_statistics(data)
+    tried = {name: tuple(_per_channel(part, channels) for part in pair) for name, pair in USUAL.items()}
+    tried["data"] = (tuple(mean), tuple(std))
+    shares = {
+        name: float((answers_of(classifier, some, pair).argmax(1) == some.labels).float().mean())  # type: ignore[arg-type]
+        for name, pair in tried.items()
+    }
+    best = max(shares, key=lambda name: shares[name])
+    others = ", ".join(f"{name} {share:.0%}" for name, share in shares.items() if name != best)
+    why = f"so the network names {shares[best]:.0%} of {len(some)} training pictures ({others})"
+    return tried[best], Decision("normalisation", best, why)  # type: ignore[return-value]
+
+
+@torch.no_grad()
+def answers_of(classifier: nn.Module, data: Dataset, statistics: Statistics | None = None) -> Logits:
+    """The logits of all pictures as they are; one by one for a network that was saved for one picture."""
+    normalise: nn.Module = nn.Identity() if statistics is None else Normalise(*statistics)
+    with evaluating(classifier):
+        try:
+            return _answers(classifier, data, normalise, BATCH)
+        except (RuntimeError, ValueError):
+            return _answers(classifier, data, normalise, 1)
+
+
+def compare_answers(theirs: Logits, ours: Logits, data: Dataset) -> dict[str, Any]:
+    """Both accuracies and the agreement with their intervals, and the four kinds of pictures."""
+    said, says = theirs.argmax(1), ours.argmax(1)
+    right, rights, n = said == data.labels, says == data.labels, len(data)
+    return {
+        "n": n,
+        "classifier": plain(wilson(int(right.sum()), n)),
+        "twin": plain(wilson(int(rights.sum()), n)),
+        "agreement": plain(wilson(int((said == says).sum()), n)),
+        "difference": difference_in_words(paired_difference(rights, right), "the twin", "the network"),
+        "both_right": int((right & rights).sum()),
+        "only_classifier_right": int((right & ~rights).sum()),
+        "only_twin_right": int((~right & rights).sum()),
+        "both_wrong": int((~right & ~rights).sum()),
+    }
+
+
+def reordered(data: Dataset, classes: Sequence[str]) -> Dataset:
+    """The same pictures with the classes in the order of a network's logits."""
+    if sorted(classes) != sorted(data.classes):
+        raise DataError(
+            f"classes: expected the {len(data.classes)} of {data.name}, {list(data.classes)}, "
+            f"got {list(classes)}: name each once, in the order of the network's logits"
+        )
+    places = torch.tensor([classes.index(name) for name in data.classes])
+    return replace(data, labels=places[data.labels], classes=tuple(classes))
+
+
+def _answers(classifier: nn.Module, data: Dataset, normalise: nn.Module, size: int) -> Logits:
+    return torch.cat([classifier(normalise(to_float(part))) for part in data.images.split(size)]).float()
+
+
+def _check_classes(classifier: Answers, data: Dataset, shape: tuple[int, int, int]) -> None:
+    with torch.no_grad(), evaluating(classifier):
+        logits = classifier(torch.zeros(1, *shape))
+    if logits.ndim != 2 or logits.shape[1] != len(data.classes):
+        raise ConfigError(
+            f"the network answers {tuple(logits.shape[1:])} values to a picture, {data.name} has "
+            f"{len(data.classes)} classes: the folder must have one sub-folder for each of its classes, "
+            "in the order of their names (or say --classes)"
+        )
+
+
+def _without_answers(recipe: Recipe) -> Recipe:
+    """The recipe for some of the pictures, of which the kept answers say nothing: they cost no time."""
+    terms = tuple(term for term in recipe.training.terms if not isinstance(term, SameAnswers))
+    return replace(recipe, training=replace(recipe.training, terms=terms))
+
+
+def _survey(train: Dataset, test: Dataset) -> Survey:
+    return Survey(len(train), len(test), len(train.classes), min(train.images.shape[-2:]), train.counts)
+
+
+def _plan(
+    train: Dataset, test: Dataset, shape: tuple[int, int, int], minutes: float, poses: str, how: Decision
+) -> Plan:
+    """The settings of a folder's training, as far as they are not the network's own."""
+    plan = choose_settings(train.name, _survey(train, test), minutes=minutes, pretrained=False)
+    plan = choose_poses(plan, poses, train)
+    kept = [decision for decision in plan.decisions if decision.setting not in ("size", "extractor")]
+    model = replace(plan.recipe.model, feature_extractor="program", extractor_options={})
+    training = replace(plan.recipe.training, learning_rate=2e-3, schedule="cosine")
+    recipe = replace(plan.recipe, size=shape[1], model=model, training=training)
+    size = Decision("size", str(shape[1]), "what the network takes")
+    return replace(plan, recipe=recipe, decisions=(size, how, *kept))
+
+
+def _twin(
+    program: Answers,
+    shape: tuple[int, int, int],
+    data: Dataset,
+    layer: str | None,
+    fine_tuning: float,
+    statistics: Statistics,
+    family: Any,
+    seed: int,
+) -> SITE:
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return SITE.from_program(
+            program,
+            shape,
+            layer,
+            fine_tuning=fine_tuning,
+            classes=data.classes,
+            mean=statistics[0],
+            std=statistics[1],
+            family=family,
+        )
+
+
+def _about(twin: SITE, fine_tuning: float, same_answers: float) -> list[Decision]:
+    program = twin.config.extractor_options["program"]
+    rate = "frozen" if not fine_tuning else f"tuned at {fine_tuning:g} of the learning rate"
+    n, maps = len(program["steps"]), len(program["outputs"])
+    cells = "×".join(map(str, twin.feature_shape[1:]))
+    front = Decision("front", f"{n} operators, {maps} maps", f"up to the last maps; {cells} cells, {rate}")
+    if not same_answers:
+        return [front]
+    why = "the network's own answers are learnt beside the labels, so that the two agree"
+    return [front, Decision("same answers", f"weight {same_answers:g}", why)]
+
+
+def _per_channel(values: tuple[float, ...], channels: int) -> tuple[float, ...]:
+    return values if channels == len(values) else (sum(values) / len(values),) * channels

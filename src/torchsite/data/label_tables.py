@@ -1,0 +1,126 @@
+"""Several labels for a picture, or none: a folder of pictures and a table of labels (CSV).
+
+    file,edema,effusion          file,labels
+    scan1.png,1,0                scan1.png,edema
+    scan2.png,1,1                scan2.png,edema;effusion
+    scan3.png,0,0                scan3.png,
+
+The first column names files below the folder. Either every other column is a label with 0 or 1, or there is
+one more column, with names separated by semicolons or bars. A column called `split` says which half a picture
+is in; without one a seed splits them, labels in proportion to the rarest of each picture.
+"""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from torchsite.data.dataset import Dataset, Marks
+from torchsite.data.imagecache import Listing, read_pictures
+from torchsite.data.request import SPLITS, Request
+from torchsite.data.splitting import held_out
+from torchsite.errors import DataError
+from torchsite.randomness import make_rng
+
+YES, NO = ("1", "1.0", "true", "yes", "y", "x"), ("0", "0.0", "false", "no", "n", "", "-1", "-1.0")
+SPLIT = "split"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTable:
+    """Files, which labels are true of each, and the half that each is in, if the table says so."""
+
+    files: tuple[str, ...]
+    marks: Marks
+    classes: tuple[str, ...]
+    halves: tuple[str, ...] = ()
+
+
+def read_label_table(path: Path) -> LabelTable:
+    """The table in a CSV file; whatever is wrong is an error that names the line."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            header, *lines = [row for row in csv.reader(file) if row]
+    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
+        raise DataError(
+            f"{path} cannot be read as a table of labels ({error}): expected a CSV file"
+        ) from error
+    names = [name.strip() for name in header]
+    place = names.index(SPLIT) if SPLIT in names else None
+    columns = [i for i in range(1, len(names)) if i != place]
+    for number, row in enumerate(lines, start=2):
+        if len(row) != len(names):
+            raise DataError(f"{path}, line {number}: expected {len(names)} values, got {len(row)}")
+    if not columns or not lines:
+        raise DataError(f"{path}: expected a column of files and columns of labels, got {names}")
+    cells = [[row[i].strip() for i in columns] for row in lines]
+    if len(columns) == 1 and not all(row[0].lower() in (*YES, *NO) for row in cells):
+        classes, marks = _from_names(cells)
+    else:
+        classes = tuple(names[i] for i in columns)
+        marks = [[_yes(value, path, number) for value in row] for number, row in enumerate(cells, start=2)]
+    if len(set(classes)) != len(classes) or len(classes) < 2:
+        raise DataError(f"{path}: expected two labels or more, each once, got {list(classes)}")
+    halves = () if place is None else tuple(_half(row[place], path) for row in lines)
+    return LabelTable(tuple(row[0].strip() for row in lines), torch.tensor(marks), classes, halves)
+
+
+def load_labelled(folder: Path, table: LabelTable, request: Request) -> Dataset:
+    """One half of the pictures of a table, decoded once into the cache."""
+    if len(set(table.files)) != len(table.files):
+        raise DataError("the table names a file twice: keep one line for each")
+    primary, rows = rarest(table.marks), labelled_rows(table, request)
+    if not rows:
+        raise DataError(f"the table has no picture in the half {request.half!r}: correct its column `split`")
+    listing = Listing(
+        folder.resolve().name,
+        folder,
+        tuple(table.files[row] for row in rows),
+        tuple(primary[row] for row in rows),
+        table.classes,
+    )
+    place = {file: row for row, file in enumerate(table.files)}
+    pictures, kept = read_pictures(listing, request)
+    return replace(pictures, marks=table.marks[[place[file] for file in kept.files]])
+
+
+def rarest(marks: Marks) -> list[int]:
+    """Of the labels that are true of each picture the one with the fewest pictures; 0 if none is."""
+    counts = marks.sum(0).expand(len(marks), -1).masked_fill(~marks, len(marks) + 1)
+    found: list[int] = torch.where(marks.any(1), counts.argmin(1), 0).tolist()
+    return found
+
+
+def labelled_rows(table: LabelTable, request: Request) -> list[int]:
+    """The rows of a table that are in the half which is asked for."""
+    everything = range(len(table.files))
+    if table.halves:
+        return [row for row in everything if table.halves[row] == request.half]
+    rng = make_rng(request.seed, "split", request.name)
+    strata = [
+        p if mark else -1 for p, mark in zip(rarest(table.marks), table.marks.any(1).tolist(), strict=True)
+    ]
+    test = held_out(strata, table.files, request.holdout, rng)
+    return [row for row in everything if (row in test) == (request.half == "test")]
+
+
+def _from_names(cells: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], list[list[bool]]]:
+    sets = [{name.strip() for name in row[0].replace("|", ";").split(";") if name.strip()} for row in cells]
+    classes = tuple(sorted(set().union(*sets)))
+    return classes, [[name in named for name in classes] for named in sets]
+
+
+def _yes(value: str, path: Path, number: int) -> bool:
+    if value.lower() in YES:
+        return True
+    if value.lower() in NO:
+        return False
+    raise DataError(f"{path}, line {number}: expected 0 or 1 for a label, got {value!r}")
+
+
+def _half(value: str, path: Path) -> str:
+    if value.strip().lower() not in SPLITS:
+        raise DataError(f"{path}: expected {', '.join(SPLITS)} as a split, got {value!r}")
+    return SPLITS[value.strip().lower()]

@@ -1,0 +1,159 @@
+"""Several labels for a picture, from the table to the trained model: a yes or no for each, and its map."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+from torchsite.cli import app
+from torchsite.data import Dataset
+from torchsite.data.label_tables import load_labelled, rarest, read_label_table
+from torchsite.data.request import Request
+from torchsite.errors import ConfigError, DataError, ShapeError
+from torchsite.evaluation.labels import label_figures, measure_labels
+from torchsite.model import SITE
+from torchsite.objective.classification import several_loss, yes_weights
+from torchsite.training import fit
+from training_makers import PYRAMID, make_config
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHSITE_CACHE", str(tmp_path / "cache"))
+
+
+def corners(n=80, seed=0):
+    """A bright square above on the left, below on the right, both or none."""
+    rng = torch.Generator().manual_seed(seed)
+    marks = torch.rand(n, 2, generator=rng) < 0.5
+    pixels = torch.randint(0, 60, (n, 1, 16, 16), generator=rng, dtype=torch.uint8)
+    pixels[marks[:, 0], :, 1:7, 1:7] = 230
+    pixels[marks[:, 1], :, 9:15, 9:15] = 230
+    return Dataset(pixels, torch.tensor(rarest(marks)), ("above", "below"), "corners", marks=marks)
+
+
+def site(**options):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        small = {"widths": (4, 8), "trunk": (4, 4)}
+        return SITE(
+            "pyramid", "spatial", 2, image_shape=(1, 16, 16), extractor_options=PYRAMID,
+            generator_options=small, classes=("above", "below"), **options,
+        )  # fmt: skip
+
+
+def test_each_label_is_learnt_and_has_a_map_of_its_own(tmp_path):
+    data, model = corners(), site(several=True)
+    terms = [{"name": "equivariance", "weight": 0.1}]
+    family = {"max_rotation": 10.0, "max_shift": 0.05}
+    config = make_config(epochs=25, batch_size=16, terms=terms, learning_rate=0.01, family=family)
+    fit(model, data, config, validation=corners(20, 1), folder=tmp_path)
+    found = measure_labels(model, corners(60, seed=2))
+    assert found["mean"]["auroc"] > 0.9
+    explanation = model.explain(corners(4, seed=3))
+    assert torch.equal(explanation.probabilities, explanation.logits.sigmoid())
+    assert torch.equal(explanation.present, explanation.logits > 0)
+    again = SITE.from_pretrained(tmp_path / "model")
+    assert again.config.several
+
+
+def test_marks_go_with_their_pictures():
+    data = corners(10)
+    assert torch.equal(data[[3, 1]].marks, data.marks[[3, 1]])
+    assert data.counts == tuple(data.marks.sum(0).tolist())
+    with pytest.raises(ShapeError, match="marks"):
+        Dataset(data.images, data.labels, data.classes, marks=data.marks[:5])
+
+
+def test_what_means_nothing_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="zero_sum"):
+        site(several=True, zero_sum=True)
+    with pytest.raises(DataError, match="several=True"):
+        fit(site(), corners(), make_config(terms=[]), folder=tmp_path)
+    with pytest.raises(ConfigError, match="transformation"):
+        fit(site(several=True), corners(), make_config(), folder=tmp_path)
+
+
+def test_the_loss_is_zero_for_sure_and_right_answers_and_rare_labels_weigh_more():
+    marks = torch.tensor([[True, False], [False, False], [False, False], [True, True]])
+    assert float(several_loss((marks.float() - 0.5) * 100, marks)) == pytest.approx(0, abs=1e-6)
+    assert yes_weights(marks).tolist() == [1.0, 3.0]
+
+
+def test_figures_of_each_label():
+    marks = torch.tensor([[True, True], [False, True], [True, True]])
+    found = label_figures(torch.tensor([[2.0, 1.0], [-1.0, -1.0], [1.0, 3.0]]), marks, ("a", "b"))
+    assert found["labels"]["a"]["auroc"] == found["labels"]["a"]["average_precision"] == 1
+    assert found["labels"]["b"]["auroc"] is None
+    assert found["labels"]["b"]["sensitivity"]["value"] == pytest.approx(2 / 3)
+    assert found["mean"]["auroc"] == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["file,a,b\n1.png,1,0\n2.png,1,1\n3.png,0,0\n", "file,labels\n1.png,a\n2.png,a;b\n3.png,\n"]
+)
+def test_both_forms_of_a_table_say_the_same(tmp_path, text):
+    (tmp_path / "labels.csv").write_text(text)
+    table = read_label_table(tmp_path / "labels.csv")
+    assert table.classes == ("a", "b")
+    assert table.marks.tolist() == [[True, False], [True, True], [False, False]]
+    assert rarest(table.marks) == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("file,a,b\n1.png,1\n", "line 2: expected 3 values"),
+        ("file,a,b\n1.png,1,maybe\n", "expected 0 or 1"),
+        ("file\n1.png\n", "columns of labels"),
+        ("file,a\n1.png,1\n", "two labels or more"),
+        ("file,a,b,split\n1.png,1,0,somewhere\n", "as a split"),
+    ],
+)
+def test_wrong_tables_are_errors_that_name_the_line(tmp_path, text, said):
+    (tmp_path / "labels.csv").write_text(text)
+    with pytest.raises(DataError, match=said):
+        read_label_table(tmp_path / "labels.csv")
+
+
+def test_a_column_splits_or_a_seed_does(tmp_path):
+    data = corners(20)
+    folder = _written(data, tmp_path)
+    table = read_label_table(tmp_path / "labels.csv")
+    halves = [load_labelled(folder, table, Request("pictures", half, size=16)) for half in ("train", "test")]
+    assert sum(map(len, halves)) == 20
+    for half in halves:
+        rows = [int(path.stem) for path in half.paths]
+        assert torch.equal(half.marks, data.marks[rows])
+
+
+def _written(data, root):
+    folder = root / "pictures"
+    folder.mkdir()
+    lines = ["file,above,below"]
+    for i, pixels in enumerate(data.images):
+        Image.fromarray(np.asarray(pixels[0])).save(folder / f"{i}.png")
+        lines.append(f"{i}.png,{int(data.marks[i, 0])},{int(data.marks[i, 1])}")
+    (root / "labels.csv").write_text("\n".join(lines))
+    return folder
+
+
+def test_from_a_table_to_a_model_that_names_what_is_there(tmp_path):
+    folder = _written(corners(60), tmp_path)
+    words = ["train", folder, "--labels", tmp_path / "labels.csv", "--minutes", 5,
+             "--out", tmp_path / "run", "--poses", "upright", "--json", "--epochs", 2,
+             "--model.extractor-options", '{"widths": [4, 4, 8, 8], "common": 8}',
+             "--model.generator-options", '{"widths": [4, 8], "trunk": [4, 4]}']  # fmt: skip
+    result = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.stdout)
+    assert set(said["figures"]["labels"]) == {"above", "below"}
+    assert said["settings"]["labels"]["chosen"] == "several"
+    words = ["explain", folder / "0.png", "--model", tmp_path / "run" / "model", "--out", tmp_path / "out"]
+    words = [str(word) for word in [*words, "--json"]]
+    line = json.loads(CliRunner().invoke(app, words, catch_exceptions=False).stdout)
+    assert set(line["prediction"].split(", ")) <= {"above", "below", "none"}
+    assert line["rather_than"] == "nothing"
