@@ -3,30 +3,38 @@
     results/NAME.json, NAME.npz      what experiments and benchmarks found
     docs/templates/*.md.j2           the prose, and which results stand where
     docs/                            the pages, and docs/pictures their figures
+    README.md                        the front page, from its template like the others
+    src/torchsite/weights/*          a card beside each model
 
 The pictures of some data sets may not be published: their arrays stay in the folder of the run, and the
 documentation shows what can be drawn without them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from os.path import normpath
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from torchsite.errors import ConfigError
 from torchsite.files import write_atomically
+from torchsite.model.card import CARD_FILE
 from torchsite.model.drawing import png
 from torchsite.paper.cache import load_arrays
+from torchsite.paper.cards import WEIGHTS, card_context
 from torchsite.paper.experiment import EXPERIMENTS, Experiment, Figures
+from torchsite.paper.headlines import headline_table
 from torchsite.paper.section import Pictures
 from torchsite.results import Result
 
 # Which page each template gives.
 PAGES = {
     "results.md.j2": "results.md",
+    "metrics.md.j2": "metrics.md",
     "scaling.md.j2": "scaling.md",
     "reliability.md.j2": "reliability.md",
     "generators.md.j2": "design/generators.md",
+    "README.md.j2": "../README.md",
 }
 
 
@@ -74,13 +82,41 @@ def draw_published(experiment: Experiment, checkout: Path) -> list[Path]:
 
 def write_pages(checkout: Path) -> list[Path]:
     """Fill all templates; a page that would be empty is not written."""
-    pages = {page: fill(checkout, template) for template, page in PAGES.items()}
-    return [write_atomically(checkout / "docs" / page, text.encode()) for page, text in pages.items() if text]
+    docs = checkout / "docs"
+    pages = {Path(normpath(docs / page)): fill(checkout, template) for template, page in PAGES.items()}
+    pages |= {folder / CARD_FILE: fill_card(checkout, folder) for folder in shipped(checkout)}
+    return [write_atomically(path, text.encode()) for path, text in pages.items() if text]
 
 
 def fill(checkout: Path, template: str, results: Path | None = None) -> str:
     """One page: its template, filled with the results that are there."""
     folder = results or checkout / "results"
+    found = read_results(folder)
+    text = _template(checkout, template).render(
+        results=found,
+        headlines=headline_table(found),
+        sections=list(sections(found, folder)),
+        section=lambda name, pictures: _section(EXPERIMENTS[name], found, folder, pictures),
+    )
+    return text if text.strip() else ""
+
+
+def fill_card(checkout: Path, folder: Path) -> str:
+    """The card of the model in a folder."""
+    return _template(checkout, "card.md.j2").render(card_context(folder, read_results(checkout / "results")))
+
+
+def shipped(checkout: Path) -> list[Path]:
+    """The folders of the checkout that hold a model to ship."""
+    return sorted(path.parent for path in (checkout / WEIGHTS).glob("*/config.json"))
+
+
+def read_results(folder: Path) -> dict[str, Result]:
+    """All results of a folder by name."""
+    return {path.stem: Result.load(path) for path in sorted(folder.glob("*.json"))}
+
+
+def _template(checkout: Path, name: str) -> Template:
     environment = Environment(
         loader=FileSystemLoader(checkout / "docs" / "templates"),
         undefined=StrictUndefined,
@@ -89,25 +125,39 @@ def fill(checkout: Path, template: str, results: Path | None = None) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["without_heading"] = lambda text: text.partition("\n\n")[2]
-    text = environment.get_template(template).render(
-        results={path.stem: Result.load(path) for path in sorted(folder.glob("*.json"))},
-        sections=list(sections(folder)),
-        section=lambda name, pictures: _section(EXPERIMENTS[name], folder, pictures),
-    )
-    return text if text.strip() else ""
+    return environment.get_template(name)
 
 
-def sections(folder: Path) -> Iterator[str]:
+def sections(found: Mapping[str, Result], folder: Path) -> Iterator[str]:
     """The sections of all experiments whose results are there, in the order of the page."""
     for experiment in EXPERIMENTS.values():
-        if (folder / f"{experiment.result_name}.json").is_file():
-            yield _section(experiment, folder, "pictures")
+        if experiment.result_name in found:
+            text = _section(experiment, found, folder, "pictures")
+            yield with_note(text, about_weights(found[experiment.result_name], found))
 
 
-def _section(experiment: Experiment, folder: Path, pictures: str) -> str:
+def about_weights(result: Result, results: Mapping[str, Result]) -> str:
+    """A warning if a result is about other weights than those whose accuracy is given; else nothing."""
+    accuracy = results.get(f"accuracy_{result.config.get('recipe')}")
+    ours, theirs = (one.config.get("weights") if one is not None else None for one in (result, accuracy))
+    if ours is None or theirs is None or ours == theirs:
+        return ""
+    return (
+        "**Of earlier weights**: measured before the present ones were trained, and not yet again; the "
+        "accuracies above are not theirs."
+    )
+
+
+def with_note(section: str, note: str) -> str:
+    """A section with a paragraph after its heading."""
+    heading, gap, rest = section.partition("\n\n")
+    return f"{heading}{gap}{note}\n\n{rest}" if note else section
+
+
+def _section(experiment: Experiment, found: Mapping[str, Result], folder: Path, pictures: str) -> str:
     name = experiment.result_name
     shown = experiment.public and (folder / f"{name}.npz").is_file()
-    return experiment.section(Result.load(folder / f"{name}.json"), Pictures(pictures, shown))
+    return experiment.section(found[name], Pictures(pictures, shown))
 
 
 def _figures(experiment: Experiment, folder: Path, *, arrays: bool) -> Figures:

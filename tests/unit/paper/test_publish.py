@@ -9,7 +9,18 @@ from made_up import ROOT, notes, page, shown
 from torchsite.errors import ConfigError
 from torchsite.paper.cache import save_arrays, save_result
 from torchsite.paper.experiment import EXPERIMENTS
-from torchsite.paper.publish import PAGES, draw_figures, draw_published, fill, find_checkout, publish
+from torchsite.paper.publish import (
+    PAGES,
+    about_weights,
+    draw_figures,
+    draw_published,
+    fill,
+    fill_card,
+    find_checkout,
+    publish,
+    shipped,
+    with_note,
+)
 from torchsite.results import Result
 
 LOAD = {
@@ -29,6 +40,11 @@ def test_the_documentation_is_what_templates_and_results_give(template, path):
     assert text == fill(ROOT, template), "run python tools/write_docs.py"
 
 
+@pytest.mark.parametrize("folder", shipped(ROOT), ids=lambda folder: folder.name)
+def test_the_cards_are_what_template_and_results_give(folder):
+    assert (folder / "README.md").read_text() == fill_card(ROOT, folder), "run python tools/write_docs.py"
+
+
 def test_every_figure_of_the_pages_is_there():
     links = [
         (ROOT / "docs" / path).parent / link.partition(")")[0]
@@ -38,6 +54,20 @@ def test_every_figure_of_the_pages_is_there():
     ]
     assert len(links) > 15
     assert [link for link in links if not link.is_file()] == []
+
+
+def test_a_section_about_other_weights_says_so():
+    def result(name, **config):
+        return Result(name, {}, {"recipe": "mnist"} | config, 0, 1.0)
+
+    accuracy = result("accuracy_mnist", weights={"site": "new"})
+    results = {"accuracy_mnist": accuracy}
+    assert "earlier weights" in about_weights(result("x", weights={"site": "old"}), results)
+    assert about_weights(result("x", weights={"site": "new"}), results) == ""
+    assert about_weights(result("x"), results) == ""
+    assert about_weights(result("x", recipe="bam", weights={"site": "old"}), results) == ""
+    assert with_note("## Title\n\ntext\n\nmore", "note") == "## Title\n\nnote\n\ntext\n\nmore"
+    assert with_note("## Title\n\ntext", "") == "## Title\n\ntext"
 
 
 @pytest.fixture
@@ -58,7 +88,9 @@ def test_a_published_result_stands_on_the_page_with_its_figure(checkout):
         "results/mnist_explanations.npz",
         "docs/pictures/results-mnist_explanations.png",
         "docs/results.md",
+        "docs/metrics.md",
         "docs/scaling.md",
+        "README.md",
     ]
     text = (checkout / "docs" / "results.md").read_text()
     assert "](pictures/results-mnist_explanations.png)" in text

@@ -1,0 +1,70 @@
+"""The table of the README: numbers are those of results, scores have nulls, what is missing is left out."""
+
+import shutil
+
+import pytest
+from made_up import ROOT
+
+from torchsite.paper.headlines import HEADER, headline_table
+from torchsite.paper.publish import fill, read_results
+from torchsite.results import Result
+
+NAMES = ("accuracy_mnist", "mnist_pointing", "accuracy_cifar10", "cifar10_consistency", "cifar10_truth")
+
+
+@pytest.fixture(scope="module")
+def results():
+    return read_results(ROOT / "results")
+
+
+def scored(value):
+    return {"value": value, "low": value - 0.01, "high": value + 0.01}
+
+
+def made_up(**own):
+    """A table of methods with one score each for SITE and for Grad-CAM on the black box."""
+    rows = [
+        {"model": "site", "method": "self_explanation", "metric": "patch_deletion", "values": own},
+        {"model": "black_box", "method": "grad_cam", "metric": "patch_deletion", "values": own},
+    ]
+    return Result("cifar10_truth", {"table": rows}, {}, 0, 1.0)
+
+
+def test_a_row_says_what_its_file_says():
+    table = headline_table({"cifar10_truth": made_up(correlation=scored(0.456), floor=scored(0.123))})
+    (row,) = table.splitlines()[2:]
+    assert row.split(" | ")[1:4] == ["0.46 [0.45, 0.47]", "Grad-CAM 0.46 (null 0.12)", "0.12"]
+
+
+def test_without_results_there_is_no_table():
+    assert headline_table({}) == ""
+
+
+@pytest.mark.parametrize("left_out", NAMES)
+def test_a_missing_result_costs_its_rows_and_no_others(left_out, results):
+    whole = headline_table(results).splitlines()
+    rest = headline_table({name: found for name, found in results.items() if name != left_out}).splitlines()
+    assert 0 < len(rest) < len(whole)
+    shown = {row.rpartition(" | ")[0] for row in whole}
+    assert {row.rpartition(" | ")[0] for row in rest} <= shown, (
+        "the paper's number may go, ours must not change"
+    )
+
+
+def test_every_score_of_the_readme_stands_beside_a_null(results):
+    rows = [row.strip("| ").split(" | ") for row in headline_table(results).splitlines()[2:]]
+    scores = [row for row in rows if not row[0].startswith("**")]
+    assert len(scores) >= 8
+    for row in scores:
+        assert row[HEADER.index("knows nothing")][0].isdigit(), row
+
+
+def test_a_new_result_changes_the_readme(tmp_path):
+    for name in NAMES:
+        shutil.copy(ROOT / "results" / f"{name}.json", tmp_path)
+    before = fill(ROOT, "README.md.j2", tmp_path)
+    path = tmp_path / "accuracy_mnist.json"
+    path.write_text(path.read_text().replace('"value": 0.9959', '"value": 0.1234'))
+    after = fill(ROOT, "README.md.j2", tmp_path)
+    assert before != after
+    assert "12.3%" in after
