@@ -7,26 +7,39 @@ import importlib.util
 import os
 import shutil
 import threading
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import torch
 import uvicorn
-from screens import DESK
+from screens import DESK, LONG_NAMES
 
+from torchsite.errors import ConfigError
+from torchsite.model import SITE, load
 from torchsite.web import create_app
-from torchsite.web.library import Library
+from torchsite.web.library import Library, Served
+from torchsite.web.page import write_page
+from torchsite.web.runtime import runtime_files
+from torchsite.web.samples import samples_for
 from torchsite.web.server import address, bound
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu"]
+CAMERA = [
+    "--use-fake-device-for-media-stream",
+    "--use-fake-ui-for-media-stream",
+]  # a film of the browser's own
 PATIENCE = 60_000  # milliseconds: the machine may have other work
 
 
-@pytest.fixture(scope="session")
-def server():
+@contextmanager
+def serving(library):
     """The address of a server in a thread of its own."""
     with bound("127.0.0.1", 0) as listener:
-        config = uvicorn.Config(create_app(Library.open()), log_level="warning", access_log=False)
+        config = uvicorn.Config(create_app(library), log_level="warning", access_log=False)
         running = uvicorn.Server(config)
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -34,6 +47,59 @@ def server():
         running.should_exit = True
         thread.join(30)
         assert not thread.is_alive()
+
+
+@pytest.fixture(scope="session")
+def server():
+    """The shipped models."""
+    with serving(Library.open()) as place:
+        yield place
+
+
+@pytest.fixture(scope="session")
+def wordy():
+    """A model of learned features whose classes have long names."""
+    options = {"depth": 2, "widths": (4, 4, 4), "common": 4}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        shape = {"image_shape": (3, 32, 32), "classes": LONG_NAMES, "extractor_options": options}
+        models = {
+            "learned": SITE("pyramid", "trunk", len(LONG_NAMES), **shape).eval(),
+            "pixels": SITE("identity", "trunk", len(LONG_NAMES), **shape | {"extractor_options": {}}).eval(),
+        }
+    served = {name: Served(name, model, samples_for(model.config)) for name, model in models.items()}
+    with serving(Library(served)) as place:
+        yield place
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """A function that writes the page of a shipped model and serves its files: their address."""
+    try:
+        runtime = runtime_files()
+    except ConfigError as error:
+        pytest.skip(f"no ONNX Runtime for browsers: {error}")
+    servers = {}
+
+    def written(name):
+        if name not in servers:
+            folder = tmp_path_factory.mktemp(name)
+            write_page(load(name), name, folder, runtime)
+            servers[name] = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
+            threading.Thread(target=servers[name].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[name].server_address[1]}"
+
+    yield written
+    for one in servers.values():
+        one.shutdown()
+        one.server_close()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """What `python -m http.server` answers with."""
+
+    def log_message(self, *said):
+        pass
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +112,7 @@ def browser():
 
     expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *CAMERA])
         yield running
         running.close()
 
@@ -54,6 +120,24 @@ def browser():
 @pytest.fixture
 def opened(browser, server):
     """A function that opens the page; whatever the page complains of fails the test."""
+    with watched(browser, server) as open_page:
+        yield open_page
+
+
+@pytest.fixture
+def opened_alone(browser, site):
+    """The same for the page without a server, of the named model."""
+    with ExitStack() as stack:
+
+        def open_page(name, address="/", **options):
+            return stack.enter_context(watched(browser, site(name)))(address, **options)
+
+        yield open_page
+
+
+@contextmanager
+def watched(browser, server):
+    """A function that opens pages of one server and keeps what they complain of."""
     complaints, contexts = [], []
 
     def open_page(address="/", *, size=DESK, **options):

@@ -1,49 +1,16 @@
 """The page as people use it: look, drag, turn, draw, upload, choose, sweep, share; desk and phone."""
 
-import io
 import re
 
 import pytest
-from PIL import Image, ImageDraw
+from hands import digit_on_paper, drag, draw_a_one, figure, pixels, settled, updates
+from PIL import Image
 from screens import PHONE
 
 pytest.importorskip("playwright")
 from playwright.sync_api import expect
 
 MOVED = "/#sample=3&angle=30&right=0.1"
-
-
-def updates(page):
-    return int(page.locator("main").get_attribute("data-updates"))
-
-
-def settled(page, *, after=0):
-    """Wait until the page has been renewed, and no renewal is on its way."""
-    expect(page.locator("main")).not_to_have_attribute("data-updates", str(after))
-    seen = -1
-    while seen != updates(page):
-        seen = updates(page)
-        page.wait_for_timeout(700)
-    return seen
-
-
-def figure(page, row="first"):
-    return float(page.locator(f'[data-row="{row}"] .big').inner_text())
-
-
-def pixels(page, selector):
-    """What a canvas shows."""
-    data = page.locator(selector).evaluate("canvas => canvas.toDataURL()")
-    return data
-
-
-def drag(page, start, end, *, steps=6):
-    box = page.locator("#stage").bounding_box()
-    at = lambda place: (box["x"] + place[0] * box["width"], box["y"] + place[1] * box["height"])  # noqa: E731
-    page.mouse.move(*at(start))
-    page.mouse.down()
-    page.mouse.move(*at(end), steps=steps)
-    page.mouse.up()
 
 
 def test_the_page_shows_both_explanations_and_their_figures(opened, picture):
@@ -85,6 +52,14 @@ def test_a_drag_shifts_the_picture_and_the_explanation_follows(opened):
     assert page.locator("#down").input_value() == "0.05"
     assert pixels(page, '[data-row="first"] canvas >> nth=0') != shown
     assert figure(page) > 0.9
+
+
+def test_hiding_is_told_when_the_picture_rests(opened):
+    page = opened(MOVED)
+    settled(page)
+    told = page.locator('[data-row="first"] dt:text-is("hiding") + dd')
+    expect(told).to_have_text(re.compile(r"^−?[01]\.\d{3}$"))
+    assert -1 <= float(told.inner_text().replace("−", "-")) <= 1
 
 
 def test_the_handle_turns(opened):
@@ -172,24 +147,10 @@ def test_a_drawing_is_a_picture(opened):
     page = opened()
     before = settled(page)
     page.locator("#tab-draw").click()
-    page.locator("#pad").scroll_into_view_if_needed()
-    box = page.locator("#pad").bounding_box()
-    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.2 * box["height"])
-    page.mouse.down()
-    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.8 * box["height"], steps=10)
-    page.mouse.up()
+    draw_a_one(page)
     settled(page, after=before)
     expect(page.locator("#explained")).to_have_text("1")
     assert "image=" in page.url
-
-
-def digit_on_paper():
-    """A dark 1 on white paper, as a photograph would show it."""
-    paper = Image.new("RGB", (200, 260), "white")
-    ImageDraw.Draw(paper).line([(100, 70), (100, 190)], fill="black", width=20)
-    buffer = io.BytesIO()
-    paper.save(buffer, "JPEG")
-    return buffer.getvalue()
 
 
 def test_a_file_is_prepared_and_explained(opened):

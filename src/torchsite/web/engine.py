@@ -8,7 +8,7 @@ m is 1 where T shows the picture. The definitions are those of `torchsite.metric
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -16,9 +16,11 @@ from torch import Tensor
 from torchsite.errors import NotApplicableError
 from torchsite.metrics.carried import carry
 from torchsite.metrics.grouping import calibrated
+from torchsite.metrics.patch_deletion import PatchDeletion
 from torchsite.model import SITE, Explanation
 from torchsite.shapes import Heatmaps, Images, Labels, Logits
 from torchsite.transforms.affine import AffineTransform
+from torchsite.web.brush import Brush, BrushScores
 from torchsite.web.library import OWN, Library, Served
 
 Explainer = tuple[str, str]
@@ -35,6 +37,9 @@ class Job:
     label: int | None = None
     against: int | None = None
     top: int = 10
+    corners: str = "black"
+    hidden: Tensor | None = None
+    hiding: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +59,7 @@ class MapPair:
     renewed: Tensor
     carried: Tensor
     scores: MapScores
+    hiding: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +73,8 @@ class JobResult:
     explanation: Explanation | None
     pairs: dict[Explainer, MapPair]
     skipped: dict[Explainer, str]
+    brushed: dict[Explainer, BrushScores] = field(default_factory=dict)
+    hidden_share: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +100,7 @@ def _of_one_model(library: Library, served: Served, jobs: list[Job]) -> list[Job
     n = len(jobs)
     transform = AffineTransform(torch.cat([job.transform.matrix for job in jobs]))
     still = torch.stack([job.picture for job in jobs])
-    whole = _pass(served, torch.cat([still, transform(still)]))
+    whole = _pass(served, torch.cat([still, _moved(still, transform, jobs)]))
     predicted = whole.logits[:n].argmax(1)
     labels = torch.tensor(
         [int(p) if job.label is None else job.label for job, p in zip(jobs, predicted, strict=True)]
@@ -111,8 +119,9 @@ def _of_one_model(library: Library, served: Served, jobs: list[Job]) -> list[Job
         for i, pair in zip(
             rows.tolist(), _pairs(owner, explainer[0], maps, still[rows], transform[rows]), strict=True
         ):
-            pairs[i][explainer] = pair
-    return [
+            hiding = _hiding(owner, whole.images[n + i], pair.renewed, labels[i]) if jobs[i].hiding else None
+            pairs[i][explainer] = replace(pair, hiding=hiding)
+    found = [
         JobResult(
             job,
             whole.images[[i, n + i]],
@@ -124,6 +133,39 @@ def _of_one_model(library: Library, served: Served, jobs: list[Job]) -> list[Job
         )
         for i, job in enumerate(jobs)
     ]
+    return [result if result.job.hidden is None else _brushed(library, result) for result in found]
+
+
+def _moved(still: Images, transform: AffineTransform, jobs: list[Job]) -> Images:
+    """T x of every job, with the corners that it asked for."""
+    moved = transform(still)
+    for corners in {job.corners for job in jobs} - {"black"}:
+        rows = torch.tensor([i for i, job in enumerate(jobs) if job.corners == corners])
+        moved[rows] = transform[rows](still[rows], fill=corners)
+    return moved
+
+
+def _hiding(served: Served, image: Tensor, heatmap: Tensor, label: Tensor) -> float:
+    """Patch deletion of one map: does it say of patches what hiding them does?"""
+    metric = PatchDeletion(lambda images, classes: heatmap[None], served.model, n_resamples=0)
+    metric.update(image[None], label[None])
+    return float(metric.compute().correlation.value)
+
+
+@torch.no_grad()
+def _brushed(library: Library, result: JobResult) -> JobResult:
+    """The result, and what hiding a part does to each model that is explained."""
+    job = result.job
+    assert job.hidden is not None
+    brush = Brush.over(result.images[0], result.images[1], job.transform, job.hidden)
+    both = torch.cat([brush.moved, brush.hidden])
+    owners = dict.fromkeys(name for _, name in result.pairs)
+    logits = {name: library[name].model(both)[:, result.label].tolist() for name in owners}
+    scores = {
+        explainer: brush.scores(pair.renewed, *logits[explainer[1]])
+        for explainer, pair in result.pairs.items()
+    }
+    return replace(result, brushed=scores, hidden_share=brush.share(job.transform))
 
 
 def _pass(served: Served, images: Images) -> Pass:

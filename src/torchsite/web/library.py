@@ -135,6 +135,8 @@ class Library:
             kind="site" if isinstance(served.model, SITE) else "black_box",
             image_shape=list(config.image_shape),
             classes=list(config.classes),
+            feature_shape=list(served.model.feature_shape),
+            pixels=served.model.pixels_are_features,
             max_rotation=config.family.max_rotation,
             max_shift=config.family.max_shift,
             methods=[
@@ -156,10 +158,14 @@ def _served(name: str, folder: Path, datasets: Sequence[Dataset]) -> Served:
     return Served(name, model, samples_for(model.config, datasets))
 
 
+def name_of(folder: Path) -> str:
+    """The folder's name; training writes RUN/model, which is called RUN."""
+    whole = folder.resolve()
+    return whole.parent.name if whole.name == "model" else whole.name
+
+
 def _name(folder: Path, taken: Mapping[str, Path]) -> str:
     """The folder's name, with a number behind it if another model has that name."""
-    base = folder.resolve().name
-    if base == "model":  # training writes RUN/model
-        base = folder.resolve().parent.name
+    base = name_of(folder)
     names = (base if n == 1 else f"{base}-{n}" for n in range(1, len(taken) + 2))
     return next(name for name in names if name not in taken)

@@ -10,7 +10,7 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from torchsite.data.pictures import as_input, fitted
-from torchsite.shapes import Maps
+from torchsite.shapes import Maps, Size
 from torchsite.web.problems import ProblemError
 from torchsite.web.schemas import MapOut
 from torchsite.web.settings import FORMATS
@@ -42,6 +42,21 @@ def read_picture(content: bytes, shape: tuple[int, int, int], *, max_pixels: int
     except Exception as error:  # damaged files make Pillow fail in many ways
         raise ProblemError(422, "bad_picture", _reason(error)) from error
     return 1 - picture if invert else picture
+
+
+def hidden_pixels(text: str | None, size: Size) -> Tensor | None:
+    """The pixels that a brush hides, from one bit each, row by row, the first bit the highest of its byte."""
+    if text is None:
+        return None
+    try:
+        bits = np.unpackbits(np.frombuffer(base64.b64decode(text, validate=True), np.uint8))
+    except (binascii.Error, ValueError) as error:
+        raise ProblemError(422, "invalid", f"hidden: expected bits in base64 ({error})") from error
+    n, expected = size[0] * size[1], -(-size[0] * size[1] // 8)
+    if len(bits) != 8 * expected:
+        reason = f"hidden: expected {expected} bytes, a bit for each of {size[0]}×{size[1]} pixels"
+        raise ProblemError(422, "invalid", f"{reason}, got {len(bits) // 8}")
+    return torch.from_numpy(bits[:n].astype(bool)).reshape(size)
 
 
 def to_image(picture: Tensor) -> Image.Image:

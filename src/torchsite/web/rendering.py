@@ -1,15 +1,17 @@
 """Findings as the compact JSON that the page draws."""
 
+from dataclasses import asdict
+
 import torch
 from torch import Tensor
 
 from torchsite.model import Explanation
-from torchsite.model.drawing import prototype_pictures
 from torchsite.model.explanation import enlarge
 from torchsite.shapes import Logits
+from torchsite.web.brush import BrushScores
 from torchsite.web.engine import JobResult, MapPair
 from torchsite.web.pictures import png, quantise
-from torchsite.web.schemas import Answer, Detail, Evidence, Explained, Row, Why
+from torchsite.web.schemas import Answer, Brushed, Detail, Evidence, Explained, Row, Why
 
 MOVED = 1  # the row of T x in a result
 
@@ -27,7 +29,10 @@ def render(result: JobResult) -> Explained:
         still=_answer(result.logits[0]),
         turned=_answer(result.logits[MOVED]),
         explained=result.label,
-        rows=[_row(method, model, pair) for (method, model), pair in result.pairs.items()],
+        hidden=result.hidden_share,
+        rows=[
+            _row(*explainer, pair, result.brushed.get(explainer)) for explainer, pair in result.pairs.items()
+        ],
         evidence=[] if explanation is None else _evidence(result, explanation),
         detail=[]
         if explanation is None
@@ -45,7 +50,7 @@ def _answer(logits: Logits) -> Answer:
     )
 
 
-def _row(method: str, model: str, pair: MapPair) -> Row:
+def _row(method: str, model: str, pair: MapPair, brushed: BrushScores | None) -> Row:
     """Both maps on one scale, so that the eye compares what the figure compares."""
     limit = float(torch.stack([pair.renewed, pair.carried]).abs().max())
     scores = pair.scores
@@ -58,6 +63,8 @@ def _row(method: str, model: str, pair: MapPair) -> Row:
         floor=scores.floor,
         calibrated=scores.calibrated,
         centred=scores.centred,
+        hiding=pair.hiding,
+        brushed=None if brushed is None else Brushed(**asdict(brushed)),
     )
 
 
@@ -88,20 +95,20 @@ def _detail(explanation: Explanation, index: int) -> Detail:
     return Detail(
         index=index,
         name=explanation.classes[index],
-        features=png(_pictured(features)),
-        prototype=png(_pictured(prototype)),
+        features=_pictured(features, explanation),
+        prototype=_pictured(prototype, explanation),
         contributions=quantise(explanation.evidence[MOVED, index]),
         logit=float(explanation.evidence[MOVED, index].sum()),
     )
 
 
-def _pictured(planes: Tensor) -> Tensor:
-    """Pixels as they are; of learned features the mean over depth, from its least to its greatest value."""
-    picture = prototype_pictures(planes)
-    if len(planes) in (1, 3):
-        return picture
-    low, high = picture.aminmax()
-    return (picture - low) / (high - low).clamp_min(1e-6)
+def _pictured(planes: Tensor, explanation: Explanation) -> str | None:
+    """Pixels as they are; learned features have no colours, and their mean over depth shows nothing.
+
+    This is the place for whoever can turn features into pictures.
+    """
+    pixels = planes.shape == explanation.images.shape[1:]
+    return png(planes) if pixels else None
 
 
 def _why(explanation: Explanation, index: int, against: int) -> Why:

@@ -1,5 +1,6 @@
 """The JSON interface: models, samples, explanations, sweeps, health and figures."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from torchsite.version import __version__
 from torchsite.web.batching import Lane
 from torchsite.web.engine import Job
 from torchsite.web.library import Library, Served
-from torchsite.web.pictures import from_base64, png, read_picture
+from torchsite.web.pictures import from_base64, hidden_pixels, png, read_picture
 from torchsite.web.problems import ProblemError, described
 from torchsite.web.questions import body_of, read_question, transform_of
 from torchsite.web.rendering import render
@@ -63,6 +64,9 @@ def api_router(
             label=None if question.of is None else served.class_index(question.of),
             against=None if question.against is None else served.class_index(question.against),
             top=question.top,
+            corners=question.corners,
+            hidden=hidden_pixels(question.hidden, served.config.image_shape[1:]),
+            hiding=question.hiding,
         )
 
     @router.get("/api/models", tags=["models"])
@@ -94,7 +98,8 @@ def api_router(
         served = library[name]
         question, content = await read_question(request, Question)
         job = await job_for(served, question, content)
-        lane = slow if any(METHODS[method].is_slow() for method, _ in job.explainers) else fast
+        late = job.hiding or any(METHODS[method].is_slow() for method, _ in job.explainers)
+        lane = slow if late else fast
         (result,) = await lane.submit([job])
         return Response(render(result).model_dump_json(), media_type="application/json")
 
@@ -115,7 +120,14 @@ def api_router(
             raise ProblemError(422, "too_slow", f"{late[0]} is too slow for a sweep: choose a live method")
         degrees = angles(question.frames)
         turns = [
-            Job(job.model, job.picture, transform_of(question, angle), job.explainers, job.label, None, 1)
+            replace(
+                job,
+                transform=transform_of(question, angle),
+                against=None,
+                top=1,
+                hidden=None,
+                hiding=False,
+            )
             for angle in degrees
         ]
         results = await slow.submit(turns)

@@ -1,7 +1,7 @@
 """Pictures to begin with: from a data set of the user's, else digits, else photographs and drawings.
 
-No photographs are kept here: those offered to models of colour pictures are the ones that matplotlib and
-scikit-learn carry for their own examples.
+No photographs are kept here: those offered to models of colour pictures are the ones that matplotlib,
+scikit-learn and scikit-image carry for their own examples, as far as these are installed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,6 +24,10 @@ PHOTOGRAPHS = (
     ("matplotlib", "mpl-data/sample_data/grace_hopper.jpg", "portrait"),
     ("sklearn", "datasets/images/flower.jpg", "flower"),
     ("sklearn", "datasets/images/china.jpg", "temple"),
+    ("skimage", "data/chelsea.png", "cat"),
+    ("skimage", "data/rocket.jpg", "rocket"),
+    ("skimage", "data/motorcycle_left.png", "motorcycle"),
+    ("skimage", "data/coffee.png", "coffee"),
 )
 
 

@@ -37,6 +37,13 @@ class Question(Pose):
         max_length=4,
         description="METHOD, or METHOD@MODEL for another model of the same pictures and classes.",
     )
+    corners: Literal["black", "mean"] = Field(
+        "black", description="What stands around the moved picture: mean hides the frame in its mean colour."
+    )
+    hidden: str | None = Field(
+        None, description="Pixels of x to hide, in its mean colour: one bit each, row by row, base64."
+    )
+    hiding: bool = Field(False, description="Hide patches too, for `hiding` of each row: 33 passes more.")
     top: int = Field(10, ge=1, le=32, description="How many classes come with their heatmaps.")
 
     @model_validator(mode="after")
@@ -69,6 +76,16 @@ class Answer(BaseModel):
     probabilities: list[float]
 
 
+class Brushed(BaseModel):
+    """A part is hidden: what an explainer said of it, and what hiding it did to the logit of the class."""
+
+    covered: float = Field(description="The sum of I(T x) over what is hidden.")
+    gained: float = Field(description="The sum of all that I(T x) says for the class.")
+    total: float = Field(description="The sum of I(T x); for a model's own explanation, the logit.")
+    before: float = Field(description="The logit of the explained class, of the explainer's model, on T x.")
+    after: float = Field(description="The same with the part hidden.")
+
+
 class Row(BaseModel):
     """One explainer: I(T x) beside T(I x), and how alike they are. Figures are null if nothing is seen."""
 
@@ -80,6 +97,12 @@ class Row(BaseModel):
     floor: float | None = Field(description="The same between I(T x) and explanations of other pictures.")
     calibrated: float | None = Field(description="(raw - floor) / (1 - floor).")
     centred: float | None = Field(description="Pearson's correlation of the two within the frame.")
+    hiding: float | None = Field(
+        None,
+        description="Patch deletion: the rank correlation of I(T x) with what hiding each of 4 × 4 patches "
+        "does to the logit; null unless asked for.",
+    )
+    brushed: Brushed | None = Field(description="If a part is hidden: whether the explainer said so.")
 
 
 class Evidence(BaseModel):
@@ -94,12 +117,15 @@ class Evidence(BaseModel):
 
 
 class Detail(BaseModel):
-    """One class at work: features ⊙ prototype = contributions, summed over depth."""
+    """One class at work: features ⊙ prototype = contributions, summed over depth.
+
+    Learned features have no colours: features and prototype are null unless they are pixels.
+    """
 
     index: int
     name: str
-    features: str = Field(description="What the model saw, PNG.")
-    prototype: str = Field(description="What it looked for, PNG.")
+    features: str | None = Field(description="What the model saw, PNG.")
+    prototype: str | None = Field(description="What it looked for, PNG.")
     contributions: MapOut
     logit: float
 
@@ -124,6 +150,7 @@ class Explained(BaseModel):
     moved: str = Field(description="T x as the model sees it, PNG.")
     still: Answer = Field(description="For x.")
     turned: Answer = Field(description="For T x.")
+    hidden: float = Field(description="The share of the visible picture that is hidden.")
     explained: int = Field(description="The class of all maps: as asked, or the one predicted on x.")
     rows: list[Row]
     evidence: list[Evidence] = Field(description="For T x, largest logit first; empty for a black box.")
@@ -147,6 +174,8 @@ class ModelOut(BaseModel):
     kind: Literal["site", "black_box"]
     image_shape: list[int] = Field(description="Channels, height, width.")
     classes: list[str]
+    feature_shape: list[int] = Field(description="Depth, rows, columns of what it looks at.")
+    pixels: bool = Field(description="Whether it looks at pixels: then prototypes are pictures.")
     max_rotation: float = Field(description="Degrees of turning that the model was trained for.")
     max_shift: float
     methods: list[MethodOut]

@@ -52,6 +52,28 @@ def test_samples_have_the_shape_of_the_model(client, library, model):
             assert picture.mode == ("L" if channels == 1 else "RGB")
 
 
+def test_what_the_brush_hides_is_a_bit_for_each_pixel(client):
+    nothing, everything = (base64.b64encode(bytes([value] * 98)).decode() for value in (0, 255))
+    said = ask(client, hidden=nothing, angle=20, corners="mean")
+    (row,) = said["rows"]
+    assert (said["hidden"], row["brushed"]["covered"]) == (0, 0)
+    assert row["brushed"]["before"] == pytest.approx(row["brushed"]["after"], abs=1e-5)
+    whole = ask(client, hidden=everything, angle=20)
+    assert whole["hidden"] == pytest.approx(1)
+    assert ask(client)["rows"][0]["brushed"] is None
+    for hidden in ("AAAA", "no bits"):
+        response = client.post(ASK, json={"sample": 0, "hidden": hidden})
+        assert "hidden: expected" in refusal(response, 422, "invalid")
+    refusal(client.post(ASK, json={"sample": 0, "corners": "green"}), 422, "invalid")
+
+
+def test_prototypes_are_pictures_only_where_features_are_pixels(client):
+    (detail,) = ask(client)["detail"]
+    assert Image.open(io.BytesIO(base64.b64decode(detail["prototype"]))).size == (28, 28)
+    models = {model["name"]: model for model in client.get("/api/models").json()}
+    assert (models["digits"]["pixels"], models["digits"]["feature_shape"]) == (True, [1, 28, 28])
+
+
 def test_a_file_and_its_base64_are_the_same_question(client):
     content = file()
     form = client.post(

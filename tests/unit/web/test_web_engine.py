@@ -4,6 +4,7 @@ import pytest
 import torch
 from web_makers import job, pose
 
+from torchsite.metrics.patch_deletion import PatchDeletion
 from torchsite.metrics.self_consistency import consistency_scores
 from torchsite.metrics.similarity import masked_cosine
 from torchsite.transforms.affine import AffineTransform
@@ -124,3 +125,34 @@ def test_a_black_box_has_logits_and_no_evidence(library):
     assert shown.kind == "black_box"
     assert (shown.evidence, shown.detail, shown.why) == ([], [], None)
     assert len(shown.turned.logits) == 10
+
+
+def test_hiding_is_the_patch_deletion_of_the_moved_picture(library):
+    asked = job(explainers=((OWN, "digits"), OTHER), hiding=True)
+    (found,) = answer(library, [asked])
+    label = torch.tensor([found.label])
+    for explainer, pair in found.pairs.items():
+        served = library[explainer[1]]
+        metric = PatchDeletion(served.explainer(explainer[0]), served.model, n_resamples=0)
+        metric.update(found.images[1:], label)
+        assert pair.hiding == pytest.approx(metric.compute().correlation.value, abs=1e-3)
+        assert -1 <= pair.hiding <= 1
+    assert [row.hiding for row in render(found).rows] == [pair.hiding for pair in found.pairs.values()]
+
+
+def test_patches_are_hidden_only_where_asked(library):
+    plain, asked = answer(library, [job(), job(hiding=True)])
+    assert plain.pairs[(OWN, "digits")].hiding is None
+    assert asked.pairs[(OWN, "digits")].hiding is not None
+
+
+def test_corners_are_black_or_in_the_mean_colour_of_their_own_picture(library):
+    dark, bright = torch.full((1, 28, 28), 0.25), torch.full((1, 28, 28), 0.75)
+    jobs = [job(dark, corners="mean"), job(bright, corners="mean"), job(bright)]
+    for asked, found in zip(jobs, answer(library, jobs), strict=True):
+        seen = asked.transform.mask((28, 28))[0]
+        unseen = asked.transform(torch.ones(1, 1, 28, 28))[0, 0] == 0
+        assert bool(unseen.any())
+        moved, value = found.images[1, 0], float(asked.picture[0, 0, 0])
+        torch.testing.assert_close(moved[seen], torch.full_like(moved[seen], value), rtol=0, atol=2e-3)
+        assert moved[unseen].unique().tolist() == pytest.approx([value if asked.corners == "mean" else 0.0])

@@ -33,6 +33,15 @@ def test_colour_pictures_that_differ():
     assert float(torch.cdist(flat, flat).add(torch.eye(len(flat)) * 99).min()) > 1
 
 
+def test_photographs_of_installed_packages_are_among_them():
+    pytest.importorskip("skimage")
+    samples = samples_for(colours().config)
+    assert {"portrait", "cat", "rocket", "motorcycle", "coffee"} <= set(samples.names)
+    cat = samples.images[samples.names.index("cat")]
+    assert float(cat.std()) > 0.05
+    assert samples.names[0].startswith("drawn")  # what the model knows comes first
+
+
 def test_the_users_data_come_first():
     pixels = torch.arange(6, dtype=torch.uint8)[:, None, None, None].expand(6, 3, 48, 36).contiguous()
     data = Dataset(pixels, torch.tensor([0, 0, 1, 1, 2, 2]), ("0", "1", "2"), "mine")

@@ -5,20 +5,27 @@ const DARK = ["#b8ddff", "#8fc8ff", "#5a9fdf", "#2f6fb0", "#1d3d5e", "#16181c", 
 
 const parsed = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
-/** 255 opaque pixels as a canvas keeps them, for the bytes -127 … 127. */
-function table(anchors) {
+/** 255 pixels as a canvas keeps them, for the bytes -127 … 127. Over a picture, weak evidence is clearer than strong. */
+function table(anchors, opacity) {
   const stops = anchors.map(parsed);
   const bytes = Array.from({ length: 255 }, (_, i) => {
     const place = (i / 254) * (stops.length - 1);
     const below = Math.min(Math.floor(place), stops.length - 2);
     const mixed = stops[below].map((value, k) => Math.round(value + (stops[below + 1][k] - value) * (place - below)));
-    return [...mixed, 255];
+    const strength = Math.abs(i - 127) / 127;
+    return [...mixed, Math.round(255 * opacity ** (2.25 - 2 * strength))];
   });
   return new Uint32Array(new Uint8Array(bytes.flat()).buffer);
 }
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const TABLES = { light: table(LIGHT), dark: table(DARK) };
+const tables = new Map();
 
-export const colours = () => (dark.matches ? TABLES.dark : TABLES.light);
+/** The colours of the page as it is now; `opacity` 1 hides what is below, 0 shows nothing else. */
+export function colours(opacity) {
+  const key = `${dark.matches} ${opacity}`;
+  if (!tables.has(key)) tables.set(key, table(dark.matches ? DARK : LIGHT, opacity));
+  return tables.get(key);
+}
+
 export const onTheme = (redraw) => dark.addEventListener("change", redraw);

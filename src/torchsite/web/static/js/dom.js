@@ -22,6 +22,11 @@ export function fill(select, options, chosen = select.value) {
 export const number = (value, digits = 2) =>
   value === null || value === undefined ? "–" : value.toFixed(digits).replace("-", "−").replace(/^−(0\.?0*)$/, "$1");
 
+/** Say something else, and only if it is something else: the browser lays out what was touched. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 /** `guided_backprop` as people write it. */
 export const spaced = (name) => name.replaceAll("_", " ").replace("grad cam", "Grad-CAM").replace("rise", "RISE");
 

@@ -1,10 +1,13 @@
 // The page: one state, one place that changes it, and everything else follows.
 
-import * as api from "./api.js";
+import { answers } from "./answers.js";
+import { Mask, showBrushed } from "./brush.js";
 import { Chart } from "./chart.js";
 import { onTheme } from "./colours.js";
-import { byId, fill, number, settled } from "./dom.js";
-import { ClassBars, showDetails, showWhy } from "./panels.js";
+import { byId, fill, number, say, settled } from "./dom.js";
+import { Latest } from "./latest.js";
+import { look } from "./maps.js";
+import { ClassBars, showDetails, showWhy, tellDetails } from "./panels.js";
 import { Row, titled } from "./rows.js";
 import { Sources } from "./sources.js";
 import { REST, Stage, tidy } from "./stage.js";
@@ -13,14 +16,15 @@ import { START, fitsALink, fromAddress, poseOf, toAddress } from "./state.js";
 const SWEEP_STEP = 6;
 const REST_MILLISECONDS = 350;
 
-const page = { state: { ...START }, models: [], samples: [], answer: null, runnerUp: null, sweeping: false, times: [] };
+const page = { state: { ...START }, source: null, models: [], samples: [], answer: null, pose: null, mask: null, runnerUp: null, sweeping: false, times: [] };
 const stage = new Stage(byId("stage"), (pose) => change({ ...tidy(pose) }));
 const rows = { first: new Row("first", (value) => change({ first: value })), second: new Row("second", (value) => change({ second: value })) };
 const bars = new ClassBars((index) => change({ of: page.state.of === names()[index] ? null : names()[index] }));
 const chart = new Chart();
 const sources = new Sources(choosePicture, sendFile);
-const live = new api.Latest((asked) => api.explain(asked.model, asked.question), showAnswer, complain);
-const late = new api.Latest((asked) => api.explain(asked.model, asked.question), showLate, complain);
+const explained = (asked) => page.source.explain(asked.model, asked.question);
+const live = new Latest(explained, showAnswer, complain);
+const late = new Latest(explained, showLate, complain);
 
 const model = (name = page.state.model) => page.models.find((one) => one.name === name);
 const names = () => model().classes;
@@ -39,47 +43,52 @@ function change(changes) {
 
 function choosePicture({ sample = null, image = null }) {
   page.runnerUp = null;
-  change({ sample, image, of: null, against: null });
+  page.mask = null;
+  change({ sample, image, of: null, against: null, hidden: null });
   showPicture();
 }
 
 async function sendFile(file, invert) {
   try {
-    const answer = await api.upload(page.state.model, file, invert);
+    const image = await page.source.prepare(page.state.model, file, invert);
     complain(null);
-    choosePicture({ image: answer.image });
+    choosePicture({ image });
   } catch (error) {
     complain(error);
   }
 }
 
 function question(methods) {
-  const { sample, image, of, against } = page.state;
-  const asked = { ...poseOf(page.state), methods, class: of, against: against ?? page.runnerUp };
+  const { sample, image, of, against, corners, hidden } = page.state;
+  const asked = { ...poseOf(page.state), methods, class: of, against: against ?? page.runnerUp, corners, hidden };
   return image ? { ...asked, image } : { ...asked, sample };
 }
 
 function choices() {
-  return ["first", "second"].map((place) => page.state[place]);
+  return ["first", "second"].map((place) => page.state[place]).filter(Boolean);
 }
+
+const shownRows = () => ["first", "second"].filter((place) => page.state[place]);
 
 function ask() {
   const methods = choices().filter(isLive);
   if (!methods.length) methods.push(`${model().kind === "site" ? "self_explanation" : "grad_cam"}@${model().name}`);
   const asked = { model: page.state.model, question: question(methods), pose: poseOf(page.state) };
-  for (const place of ["first", "second"])
+  for (const place of shownRows())
     if (!isLive(page.state[place])) rows[place].stale("This method takes many passes: it is computed when the picture rests.");
   askLate();
   return live.want(asked);
 }
 
+/** What takes many passes waits until the picture rests: slow methods and, where a server answers, hiding patches. */
+const lateQuestion = (methods) => (page.source.posthoc ? { ...question(methods), hiding: true } : question(methods));
 const askLate = settled(() => {
-  const methods = choices().filter((choice) => !isLive(choice));
-  if (methods.length && !page.sweeping) late.want({ model: page.state.model, question: question(methods), pose: poseOf(page.state) });
+  const methods = page.source.posthoc ? [...new Set(choices())] : choices().filter((choice) => !isLive(choice));
+  if (methods.length && !page.sweeping) late.want({ model: page.state.model, question: lateQuestion(methods), pose: poseOf(page.state) });
 }, REST_MILLISECONDS);
 
 function showRows(answer, pose) {
-  for (const place of ["first", "second"]) {
+  for (const place of shownRows()) {
     const [method, owner] = page.state[place].split("@");
     const found = answer.rows.find((row) => row.method === method && row.model === owner);
     const reason = answer.skipped[page.state[place]];
@@ -91,11 +100,12 @@ function showRows(answer, pose) {
 function showAnswer(answer, asked) {
   if (asked.model !== page.state.model) return;
   complain(null);
-  page.answer = answer;
+  Object.assign(page, { answer, pose: asked.pose });
   showRows(answer, asked.pose);
   bars.show(answer);
-  showDetails(answer);
-  showWhy(answer, names());
+  showDetails(answer, asked.pose);
+  showWhy(answer, names(), asked.pose);
+  showBrushed(answer, names());
   showSeen(answer);
   if (page.sweeping) addToChart(answer, asked.pose.angle);
   followRunnerUp(answer);
@@ -104,7 +114,7 @@ function showAnswer(answer, asked) {
 }
 
 function showLate(answer, asked) {
-  const current = JSON.stringify(asked.question) === JSON.stringify(question(asked.question.methods));
+  const current = JSON.stringify(asked.question) === JSON.stringify(lateQuestion(asked.question.methods));
   if (asked.model === page.state.model && current) showRows(answer, asked.pose);
 }
 
@@ -112,20 +122,24 @@ function showLate(answer, asked) {
 function followRunnerUp(answer) {
   const order = answer.still.logits.map((logit, i) => [logit, i]).sort(([a], [b]) => b - a).map(([, i]) => i);
   const next = names()[order.find((index) => index !== answer.explained)];
-  fill(byId("why-for"), names().map((name) => [name, name]), names()[answer.explained]);
-  fill(byId("why-against"), names().map((name) => [name, name]), page.state.against ?? next);
+  choose(byId("why-for"), names()[answer.explained]);
+  choose(byId("why-against"), page.state.against ?? next);
   if (page.state.against === null && page.runnerUp !== next) {
     page.runnerUp = next;
     ask();
   }
 }
 
+function choose(select, value) {
+  if (select.value !== value) select.value = value;
+}
+
 function showSeen(answer) {
   const said = ({ predicted, probabilities }) => `${names()[predicted]} (${(100 * probabilities[predicted]).toFixed(1)} %)`;
-  const still = Object.assign(document.createElement("b"), { textContent: said(answer.still) });
-  const turned = Object.assign(document.createElement("b"), { textContent: said(answer.turned) });
-  byId("seen").replaceChildren("Seen as ", still, " unmoved, ", turned, " moved.");
-  byId("explained").textContent = names()[answer.explained];
+  byId("seen").hidden = false;
+  say(byId("seen-still"), said(answer.still));
+  say(byId("seen-turned"), said(answer.turned));
+  say(byId("explained"), names()[answer.explained]);
 }
 
 function addToChart(answer, angle) {
@@ -160,10 +174,14 @@ function showControls() {
   for (const [name, text] of Object.entries(texts)) {
     byId(name).value = state[name];
     byId(name).setAttribute("aria-valuetext", text);
-    document.querySelector(`output[for="${name}"]`).textContent = text.replace("-", "−");
+    say(document.querySelector(`output[for="${name}"]`), text.replace("-", "−"));
   }
+  byId("frame").checked = state.corners === "mean";
+  byId("over").value = look.opacity = state.over;
+  say(document.querySelector('output[for="over"]'), `${Math.round(100 * state.over)} %`);
+  byId("unhide").disabled = !state.hidden;
   sources.mark(state.image ? null : state.sample);
-  stage.pose = poseOf(state);
+  Object.assign(stage, { pose: poseOf(state), corners: state.corners, cover: state.hidden ? page.mask.painted(stage.mean) : null });
   stage.draw();
 }
 
@@ -178,19 +196,43 @@ async function showPicture() {
     return complain(new Error("The picture in this link is damaged."));
   }
   stage.show(picture, poseOf(page.state));
+  showControls();
+}
+
+/** The mask of the state, or none if it does not belong to the model's pictures. */
+function takeMask() {
+  const [, height, width] = model().image_shape;
+  page.mask = page.state.hidden && Mask.from(page.state.hidden, height, width);
+  page.state.hidden = page.mask?.toBase64() ?? null;
+}
+
+function paint(from, to, radius) {
+  const [, height, width] = model().image_shape;
+  page.mask ??= new Mask(height, width);
+  page.mask.stroke(from, to, radius);
+  change({ hidden: page.mask.toBase64() });
+}
+
+function brush(on) {
+  byId("brush").setAttribute("aria-pressed", String(on));
+  byId("brush-line").hidden = !on;
+  stage.painting(on ? { radius: Number(byId("radius").value), stroke: paint } : null);
 }
 
 /** Turn to a model: its samples, its explainers, its classes. */
 async function open(name) {
   const chosen = model(name) ?? model("mnist") ?? page.models[0];
   const changed = page.state.model !== null && page.state.model !== chosen.name;
-  page.samples = await api.samples(chosen.name);
+  page.samples = await page.source.samples(chosen.name);
   Object.assign(page.state, { model: chosen.name }, changed ? { first: null, second: null } : {});
   if (page.state.sample !== null && page.state.sample >= page.samples.length) page.state.sample = 0;
   byId("model").value = chosen.name;
+  takeMask();
   offerExplainers(chosen);
   sources.show(chosen, page.samples);
   bars.begin(chosen.classes);
+  for (const id of ["why-for", "why-against"]) fill(byId(id), chosen.classes.map((name) => [name, name]));
+  tellDetails(chosen);
   chart.begin(chosen.max_rotation);
   const explains = chosen.kind === "site";
   for (const id of ["class", "why"]) byId(id).hidden = !explains;
@@ -209,12 +251,14 @@ function offerExplainers(chosen) {
   const { first, second } = usual(chosen, others);
   if (!known.includes(page.state.first)) page.state.first = first;
   if (!known.includes(page.state.second)) page.state.second = second;
+  rows.second.element.hidden = !page.state.second;
   rows.first.offer([chosen], page.state.first, chosen.kind === "site");
-  rows.second.offer(all, page.state.second, false);
+  if (second) rows.second.offer(all, page.state.second, false);
 }
 
-/** SITE beside Grad-CAM on a black box if there is one. */
+/** SITE beside Grad-CAM on a black box if there is one; alone where only models answer for themselves. */
 function usual(chosen, others) {
+  if (!page.source.posthoc) return { first: `self_explanation@${chosen.name}`, second: null };
   const box = others.find((one) => one.kind === "black_box");
   const site = others.find((one) => one.kind === "site");
   if (chosen.kind === "site") return { first: `self_explanation@${chosen.name}`, second: box ? `grad_cam@${box.name}` : `gradient@${chosen.name}` };
@@ -245,7 +289,7 @@ async function saveGif() {
   try {
     const methods = choices().filter(isLive);
     const { against, ...asked } = question(methods);
-    const file = await api.sweep(page.state.model, { ...asked, angle: 0 });
+    const file = await page.source.sweep(page.state.model, { ...asked, angle: 0 });
     const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(file), download: `${page.state.model}-sweep.gif` });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
@@ -272,6 +316,14 @@ async function share() {
   }
 }
 
+function redraw() {
+  if (!page.answer) return;
+  for (const row of Object.values(rows)) row.redraw();
+  bars.show(page.answer);
+  showDetails(page.answer, page.pose);
+  showWhy(page.answer, names(), page.pose);
+}
+
 function wire() {
   for (const place of ["first", "second"]) byId("rows").append(rows[place].element);
   for (const name of Object.keys(REST)) byId(name).addEventListener("input", (event) => change({ [name]: Number(event.target.value) }));
@@ -283,10 +335,23 @@ function wire() {
   byId("why-against").addEventListener("change", (event) => change({ against: event.target.value }));
   byId("model").addEventListener("change", (event) => {
     Object.assign(page, { runnerUp: null });
-    Object.assign(page.state, { of: null, against: null, image: null, sample: page.state.sample ?? 0 });
+    Object.assign(page.state, { of: null, against: null, image: null, hidden: null, sample: page.state.sample ?? 0 });
     open(event.target.value).catch(complain);
   });
-  const redraw = () => page.answer && (rows.first.redraw(), rows.second.redraw(), bars.show(page.answer), showDetails(page.answer), showWhy(page.answer, names()));
+  byId("frame").addEventListener("change", (event) => change({ corners: event.target.checked ? "mean" : "black" }));
+  byId("brush").addEventListener("click", (event) => brush(event.currentTarget.getAttribute("aria-pressed") !== "true"));
+  byId("radius").addEventListener("input", () => brush(true));
+  byId("unhide").addEventListener("click", () => {
+    page.mask = null;
+    change({ hidden: null });
+  });
+  byId("over").addEventListener("input", (event) => {
+    page.state.over = Number(event.target.value);
+    showControls();
+    redraw();
+    remember();
+  });
+  look.paint = (context, pose) => stage.image && stage.paint(context, pose);
   onTheme(redraw);
   addEventListener("resize", settled(redraw, 150));
   addEventListener("hashchange", () => {
@@ -297,7 +362,11 @@ function wire() {
 
 async function start() {
   wire();
-  page.models = await api.models();
+  page.source = await answers();
+  byId("gif").hidden = !page.source.sweep;
+  byId("docs").hidden = !page.source.posthoc;
+  byId("where").textContent = page.source.posthoc ? "Everything is computed on this server; nothing is kept." : "Everything is computed in this browser; nothing is sent anywhere.";
+  page.models = await page.source.models();
   fill(byId("model"), page.models.map((one) => [one.name, `${one.name.replaceAll("_", " ")}${one.kind === "site" ? " (SITE)" : ""}`]));
   page.state = fromAddress(location.hash);
   await open(page.state.model);

@@ -1,37 +1,89 @@
-// Maps as the server sends them, signed bytes in base64, drawn pixel by pixel.
+// Maps drawn pixel by pixel: signed bytes in base64 as the server sends them, or numbers as the worker does.
 
 import { colours } from "./colours.js";
 
-function pixels(map) {
+/** How maps are looked at: alone, or over the picture that `paint` draws. */
+export const look = { opacity: 1, paint: null };
+
+const scratch = new Map(); // one small canvas for each size of maps
+
+function small(rows, cols) {
+  const key = `${rows}×${cols}`;
+  if (!scratch.has(key)) {
+    const context = new OffscreenCanvas(cols, rows).getContext("2d", { willReadFrequently: true });
+    scratch.set(key, { context, image: context.createImageData(cols, rows) });
+  }
+  return scratch.get(key);
+}
+
+function steps(map) {
+  if (map.values) {
+    const factor = map.limit > 0 ? 127 / map.limit : 0;
+    const bytes = new Int8Array(map.values.length);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = Math.max(-127, Math.min(127, Math.round(map.values[i] * factor)));
+    return bytes;
+  }
   const bytes = Uint8Array.from(atob(map.data), (letter) => letter.charCodeAt(0));
   return new Int8Array(bytes.buffer);
 }
 
-function painted(map) {
-  const small = new OffscreenCanvas(map.cols, map.rows);
-  const context = small.getContext("2d");
-  const image = context.createImageData(map.cols, map.rows);
-  const table = colours();
+function coloured(map, image, opacity) {
+  const table = colours(opacity);
   const target = new Uint32Array(image.data.buffer);
-  pixels(map).forEach((value, i) => (target[i] = table[value + 127]));
-  context.putImageData(image, 0, 0);
-  return small;
+  const values = steps(map);
+  for (let i = 0; i < values.length; i++) target[i] = table[values[i] + 127];
+}
+
+const widths = new Map(); // what is asked of the browser after every change would be laid out after every change
+const watcher = new ResizeObserver((entries) => entries.forEach(({ target }) => widths.set(target, target.clientWidth)));
+
+/** How wide a canvas is shown, in CSS pixels. */
+export function shownWidth(canvas) {
+  if (!widths.get(canvas)) {
+    widths.set(canvas, canvas.clientWidth);
+    watcher.observe(canvas);
+  }
+  return widths.get(canvas);
 }
 
 /** Size a canvas for the screen it is on; true pixels, whatever the zoom. */
 export function fitted(canvas, aspect) {
-  const width = Math.max(1, Math.round((canvas.clientWidth || 100) * devicePixelRatio));
+  const width = Math.max(1, Math.round((shownWidth(canvas) || 100) * devicePixelRatio));
   const height = Math.max(1, Math.round(width / aspect));
   if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
   return canvas.getContext("2d");
 }
 
-/** Draw a map, and the frame of the moved picture around what is valid of it. */
-export function drawMap(canvas, map, pose = null) {
+/** Draw a map, over the picture if it is so looked at, and the frame of the moved picture. */
+export function drawMap(canvas, map, pose) {
   const context = fitted(canvas, map.cols / map.rows);
+  const { context: own, image } = small(map.rows, map.cols);
+  coloured(map, image, look.opacity);
+  own.putImageData(image, 0, 0);
+  if (look.opacity < 1) look.paint?.(context, pose);
   context.imageSmoothingEnabled = false;
-  context.drawImage(painted(map), 0, 0, canvas.width, canvas.height);
-  if (pose && !isIdentity(pose)) outline(context, pose, "#8889");
+  context.drawImage(own.canvas, 0, 0, canvas.width, canvas.height);
+  if (!isIdentity(pose)) outline(context, pose, "#8889");
+}
+
+/** A map as large as it is: the style sheet enlarges it. */
+export function drawSmallMap(canvas, map) {
+  if (canvas.width !== map.cols || canvas.height !== map.rows) Object.assign(canvas, { width: map.cols, height: map.rows });
+  const { image } = small(map.rows, map.cols);
+  coloured(map, image, 1);
+  canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
+/** A picture of numbers in [0, 1], channel by channel, as large as it is. */
+export function drawPicture(canvas, { channels, rows, cols, values }) {
+  if (canvas.width !== cols || canvas.height !== rows) Object.assign(canvas, { width: cols, height: rows });
+  const { image } = small(rows, cols);
+  const n = rows * cols;
+  for (let i = 0; i < n; i++) {
+    for (let k = 0; k < 3; k++) image.data[4 * i + k] = Math.round(255 * values[(channels === 3 ? k * n : 0) + i]);
+    image.data[4 * i + 3] = 255;
+  }
+  canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
 export const isIdentity = (pose) => pose.angle === 0 && pose.right === 0 && pose.down === 0 && pose.scale === 1;

@@ -1,22 +1,26 @@
 // The classes: bars that are sums of maps, a class at work, and one class against another.
 
-import { byId, make, number } from "./dom.js";
-import { drawMap } from "./maps.js";
+import { byId, make, number, say } from "./dom.js";
+import { drawMap, drawPicture, drawSmallMap } from "./maps.js";
 
 const percent = (share) => `${(100 * share).toFixed(share > 0.995 || share < 0.0995 ? 1 : 0)} %`;
 const signed = (value) => (value < 0 ? "− " : "+ ") + number(Math.abs(value));
 
-function sums(gained, lost, total, words = "") {
-  return make(
-    "span",
-    { class: "sums" },
-    make("span", { class: "gained", textContent: signed(gained) }),
-    " ",
-    make("span", { class: "lost", textContent: signed(lost === 0 ? -0.0 : lost).replace(/^\+ 0.00/, "− 0.00") }),
-    " = ",
-    make("b", { textContent: number(total) }),
-    words,
-  );
+/** Evidence for and against, and what they add up to. */
+class Sums {
+  constructor() {
+    [this.gained, this.lost, this.total] = [make("span", { class: "gained" }), make("span", { class: "lost" }), make("b")];
+    this.parts = make("span", {}, this.gained, " ", this.lost, " = ");
+    this.element = make("span", { class: "sums" }, this.parts, this.total);
+  }
+
+  /** Without parts, the total alone. */
+  show(gained, lost, total, parts = true) {
+    say(this.gained, signed(gained));
+    say(this.lost, signed(lost === 0 ? -0.0 : lost).replace(/^\+ 0.00/, "− 0.00"));
+    say(this.total, number(total));
+    this.parts.hidden = !parts;
+  }
 }
 
 class ClassBar {
@@ -24,7 +28,7 @@ class ClassBar {
     this.canvas = make("canvas", { "aria-hidden": "true" });
     this.share = make("small");
     this.bar = Object.fromEntries(["lost", "gained", "zero", "sum"].map((kind) => [kind, make(kind === "zero" || kind === "sum" ? "i" : "span", { class: kind })]));
-    this.text = make("span");
+    this.sums = new Sums();
     this.name = make("span", { class: "name", textContent: name, title: name });
     this.name.append(this.share);
     this.element = make(
@@ -32,7 +36,7 @@ class ClassBar {
       { type: "button", class: "class", "aria-pressed": "false", "data-class": index, onclick: () => choose(index) },
       this.canvas,
       this.name,
-      make("span", {}, make("div", { class: "bar", "aria-hidden": "true" }, ...Object.values(this.bar)), this.text),
+      make("span", {}, make("div", { class: "bar", "aria-hidden": "true" }, ...Object.values(this.bar)), this.sums.element),
     );
   }
 
@@ -44,11 +48,11 @@ class ClassBar {
     Object.assign(gained.style, { left: `${at(0)}%`, width: `${at(item.gained) - at(0)}%` });
     zero.style.left = `${at(0)}%`;
     sum.style.left = `${at(item.logit)}%`;
-    this.text.replaceChildren(item.heatmap ? sums(item.gained, item.lost, item.logit) : make("span", { class: "sums" }, make("b", { textContent: number(item.logit) })));
-    this.share.textContent = percent(probability);
+    this.sums.show(item.gained, item.lost, item.logit, Boolean(item.heatmap));
+    say(this.share, percent(probability));
     this.element.setAttribute("aria-pressed", String(chosen));
     this.canvas.hidden = !item.heatmap;
-    if (item.heatmap) drawMap(this.canvas, item.heatmap);
+    if (item.heatmap) drawSmallMap(this.canvas, item.heatmap);
   }
 }
 
@@ -83,48 +87,85 @@ function logitsOnly(answer, names) {
   return order.toSorted((a, b) => b.logit - a.logit).slice(0, 10);
 }
 
-const picture = (title, data, alt) =>
-  make("figure", {}, make("figcaption", { textContent: title }), make("img", { src: `data:image/png;base64,${data}`, alt }));
+/** A figure with its title; what it shows is a picture or a map. */
+class Figure {
+  constructor(kind = "") {
+    this.title = make("figcaption");
+    this.canvas = make("canvas", { role: "img" });
+    this.image = make("img", { hidden: true });
+    this.element = make("figure", { class: kind }, this.title, this.canvas, this.image);
+  }
 
-function mapFigure(title, label) {
-  const canvas = make("canvas", { role: "img", "aria-label": label });
-  return { canvas, figure: make("figure", { class: "map" }, make("figcaption", { textContent: title }), canvas) };
+  named(title, label) {
+    say(this.title, title);
+    this.canvas.setAttribute("aria-label", label);
+    this.image.alt = label;
+  }
+
+  /** A PNG in base64, or numbers. */
+  picture(data) {
+    const numbers = typeof data !== "string";
+    Object.assign(this.canvas, { hidden: !numbers });
+    Object.assign(this.image, { hidden: numbers });
+    if (numbers) drawPicture(this.canvas, data);
+    else this.image.src = `data:image/png;base64,${data}`;
+  }
 }
 
-export function showDetails(answer) {
-  const drawn = answer.detail.map((detail) => {
-    const { canvas, figure } = mapFigure("contributions", `What each place contributes to ${detail.name}`);
+/** One class at work: seen ⊙ looked for = contributions. */
+class Product {
+  constructor() {
     const sign = (text) => make("span", { class: "sign", textContent: text, "aria-hidden": "true" });
-    const product = make(
-      "div",
-      { class: "product" },
-      picture("seen", detail.features, "What the model sees"),
-      sign("⊙"),
-      picture(`“${detail.name}” here`, detail.prototype, `The prototype of ${detail.name} for this picture`),
-      sign("="),
-      figure,
-      make("p", { class: "sums" }, "Σ contributions = ", make("b", { textContent: number(detail.logit) }), `, the logit of ${detail.name}`),
-    );
-    return { product, draw: () => drawMap(canvas, detail.contributions) };
-  });
-  byId("details").replaceChildren(...drawn.map(({ product }) => product));
-  drawn.forEach(({ draw }) => draw());
+    [this.seen, this.prototype] = [new Figure(), new Figure()];
+    this.contributions = new Figure("map");
+    this.factors = [this.seen.element, sign("⊙"), this.prototype.element, sign("=")];
+    this.sum = make("b");
+    this.name = make("span");
+    this.element = make("div", { class: "product" }, ...this.factors, this.contributions.element, make("p", { class: "sums" }, "Σ contributions = ", this.sum, this.name));
+  }
+
+  show(detail, pose) {
+    const pictured = detail.prototype !== null;
+    this.element.classList.toggle("learned", !pictured);
+    for (const factor of this.factors) factor.hidden = !pictured;
+    this.contributions.named(pictured ? "contributions" : `“${detail.name}”: contributions`, `What each place contributes to ${detail.name}`);
+    if (pictured) {
+      this.seen.named("seen", "What the model sees");
+      this.prototype.named(`“${detail.name}” here`, `The prototype of ${detail.name} for this picture`);
+      this.seen.picture(detail.features);
+      this.prototype.picture(detail.prototype);
+    }
+    drawMap(this.contributions.canvas, detail.contributions, pose);
+    say(this.sum, number(detail.logit));
+    say(this.name, `, the logit of ${detail.name}`);
+  }
 }
 
-export function showWhy(answer, names) {
+const products = [new Product(), new Product()];
+
+export function showDetails(answer, pose) {
+  const shown = products.slice(0, answer.detail.length);
+  if (byId("details").children.length !== shown.length) byId("details").replaceChildren(...shown.map(({ element }) => element));
+  shown.forEach((product, i) => product.show(answer.detail[i], pose));
+}
+
+/** What the two factors are: pixels can be looked at, learned features cannot. */
+export function tellDetails({ pixels, feature_shape: [depth, rows, cols] }) {
+  byId("class-hint").textContent = pixels
+    ? "What the model sees, times what it looks for, gives what each place contributes."
+    : `This model does not look at pixels but at ${depth} learned features in ${rows}×${cols} places. What it looks for there has no colours, so no prototype is drawn: only what each place contributes.`;
+}
+
+const contrast = { figure: new Figure("map"), sums: new Sums(), hint: make("p", { class: "hint" }) };
+
+export function showWhy(answer, names, pose) {
   const { why } = answer;
   if (!why) return byId("contrast").replaceChildren();
   const [a, b] = [names[why.index], names[why.against]];
-  const { canvas, figure } = mapFigure(`${a} − ${b}`, `Evidence for ${a} rather than ${b}`);
   const share = why.gained / Math.max(why.gained - why.lost, 1e-9);
-  byId("contrast").replaceChildren(
-    figure,
-    make(
-      "div",
-      {},
-      make("p", {}, sums(why.gained, why.lost, why.difference)),
-      make("p", { class: "hint", textContent: `${percent(share)} of the evidence between them speaks for ${a}. The sum is the difference of the two logits.` }),
-    ),
-  );
-  drawMap(canvas, why.heatmap);
+  if (!byId("contrast").children.length) byId("contrast").replaceChildren(contrast.figure.element, make("div", {}, make("p", {}, contrast.sums.element), contrast.hint));
+  contrast.figure.named(`${a} − ${b}`, `Evidence for ${a} rather than ${b}`);
+  contrast.sums.show(why.gained, why.lost, why.difference);
+  say(contrast.hint, `${percent(share)} of the evidence between them speaks for ${a}. The sum is the difference of the two logits.`);
+  drawMap(contrast.figure.canvas, why.heatmap, pose);
 }

@@ -1,6 +1,6 @@
 // One row for each explainer: I(T x) beside T(I x), and how alike they are.
 
-import { make, number, spaced } from "./dom.js";
+import { make, number, say, spaced } from "./dom.js";
 import { drawMap } from "./maps.js";
 
 const CAPTIONS = { renewed: ["I(T x)", "explained anew"], carried: ["T(I x)", "carried along"] };
@@ -25,7 +25,7 @@ export class Row {
     this.big = make("div", { class: "big", textContent: "–" });
     this.fill = make("span");
     this.mark = make("i");
-    this.values = Object.fromEntries(["floor", "calibrated", "centred"].map((name) => [name, make("dd", { textContent: "–" })]));
+    this.values = Object.fromEntries(["floor", "calibrated", "centred", "hiding"].map((name) => [name, make("dd", { textContent: "–" })]));
     this.note = make("p", { class: "note", hidden: true });
     this.element = make(
       "div",
@@ -65,15 +65,14 @@ export class Row {
 
   show(row, pose, asked) {
     this.last = [row, pose, asked];
-    this.title.textContent = titled(row.method, row.model, asked);
+    say(this.title, titled(row.method, row.model, asked));
     this.element.classList.remove("stale");
     this.note.hidden = true;
-    drawMap(this.maps.renewed, row.renewed, pose);
-    drawMap(this.maps.carried, row.carried, pose);
-    this.big.textContent = number(row.raw, 3);
+    for (const name of Object.keys(CAPTIONS)) drawMap(this.maps[name], row[name], pose);
+    say(this.big, number(row.raw, 3));
     this.fill.style.width = `${100 * Math.max(0, row.raw ?? 0)}%`;
     this.mark.style.left = `${100 * Math.min(0.995, Math.max(0, row.floor ?? 0))}%`;
-    for (const [name, dd] of Object.entries(this.values)) dd.textContent = number(row[name], 3);
+    for (const [name, dd] of Object.entries(this.values)) say(dd, number(row[name], 3));
   }
 
   redraw() {

@@ -1,12 +1,13 @@
-// Where pictures come from: samples, files (chosen, dropped or pasted), and the pad.
+// Where pictures come from: samples, files (chosen, dropped or pasted), the camera, and the pad.
 
+import { Camera } from "./camera.js";
 import { byId, make } from "./dom.js";
 import { Pad } from "./pad.js";
 
-const TABS = ["samples", "upload", "draw"];
+const TABS = ["samples", "upload", "camera", "draw"];
 
 export class Sources {
-  /** `chosen({sample})`, `chosen({image})`, or `sent(file, invert)` for a file that the server must prepare. */
+  /** `chosen({sample})`, `chosen({image})`, or `sent(file, invert)` for a file that must be prepared. */
   constructor(chosen, sent) {
     Object.assign(this, { chosen, sent, file: null, drawable: false });
     TABS.forEach((name) => byId(`tab-${name}`).addEventListener("click", () => this.#open(name)));
@@ -25,6 +26,8 @@ export class Sources {
       this.#take(event.dataTransfer.files[0]);
     });
     this.pad = new Pad(byId("pad"), (image) => chosen({ image }));
+    this.camera = new Camera((picture) => this.#take(picture, "camera"));
+    byId("tab-camera").hidden = !Camera.possible;
     byId("clear").addEventListener("click", () => this.pad.clear());
   }
 
@@ -51,6 +54,8 @@ export class Sources {
   }
 
   #open(name) {
+    if (name === "camera" && byId("camera").hidden) this.camera.start();
+    if (name !== "camera") this.camera.stop();
     for (const other of TABS) {
       const tab = byId(`tab-${other}`);
       tab.setAttribute("aria-selected", String(other === name));
@@ -69,11 +74,11 @@ export class Sources {
     byId(`tab-${next}`).focus();
   }
 
-  async #take(file) {
+  async #take(file, tab = "upload") {
     if (!file) return;
     this.file = file;
     if (this.drawable) byId("invert").checked = await lightPaper(file);
-    this.#open("upload");
+    this.#open(tab);
     this.#send();
   }
 
@@ -95,6 +100,6 @@ async function lightPaper(file) {
     const margin = [...Array(256).keys()].filter((i) => i % 16 === 0 || i % 16 === 15 || i < 16 || i >= 240);
     return margin.reduce((sum, i) => sum + data[4 * i], 0) / margin.length > 127;
   } catch {
-    return false; // no picture: the server will say so
+    return false; // no picture: whoever prepares it will say so
   }
 }

@@ -1,6 +1,6 @@
 // The picture under the hand: drag, handle, wheel, two fingers, keys. It only says which pose is wanted.
 
-import { enter, fitted, outline } from "./maps.js";
+import { enter, fitted, outline, shownWidth } from "./maps.js";
 
 const REACH = 0.36; // where the handle stands, from the centre, in shorter sides
 const GRIP = 22; // how near a pointer must come to it, in CSS pixels
@@ -18,7 +18,8 @@ export function tidy(pose) {
 
 export class Stage {
   constructor(canvas, wanted) {
-    Object.assign(this, { canvas, wanted, pose: { ...REST }, image: null, pixel: 1 / 28, pointers: new Map() });
+    Object.assign(this, { canvas, wanted, pose: { ...REST }, image: null, mean: [0, 0, 0], pixel: 1 / 28, pointers: new Map() });
+    Object.assign(this, { corners: "black", cover: null, brush: null, at: null });
     canvas.addEventListener("pointerdown", (event) => this.#down(event));
     canvas.addEventListener("pointermove", (event) => this.#move(event));
     for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, (event) => this.#up(event));
@@ -31,6 +32,7 @@ export class Stage {
   show(image, pose) {
     Object.assign(this, { image, pose });
     this.pixel = 1 / Math.min(image.naturalWidth, image.naturalHeight);
+    this.mean = meanColour(image);
     this.draw();
   }
 
@@ -38,20 +40,61 @@ export class Stage {
     if (!this.image) return;
     const { naturalWidth: cols, naturalHeight: rows } = this.image;
     const context = fitted(this.canvas, cols / rows);
+    this.paint(context, this.pose, this.cover);
+    if (this.corners === "black") outline(context, this.pose, "#9aa3ad99");
+    if (this.brush) this.#drawBrush(context);
+    else this.#drawHandle(context);
+  }
+
+  /** T x on any canvas of its shape, with what covers a part of it. */
+  paint(context, pose, cover = null) {
+    const { naturalWidth: cols, naturalHeight: rows } = this.image;
     const side = Math.min(cols, rows);
-    context.fillStyle = "#000";
-    context.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    context.fillStyle = this.corners === "mean" ? `rgb(${this.mean.join(" ")})` : "#000";
+    context.fillRect(0, 0, context.canvas.width, context.canvas.height);
     context.save();
-    enter(context, this.pose);
+    enter(context, pose);
     context.imageSmoothingEnabled = false;
-    context.drawImage(this.image, -cols / side / 2, -rows / side / 2, cols / side, rows / side);
+    for (const layer of [this.image, cover]) if (layer) context.drawImage(layer, -cols / side / 2, -rows / side / 2, cols / side, rows / side);
     context.restore();
-    outline(context, this.pose, "#9aa3ad99");
-    this.#drawHandle(context);
+  }
+
+  /** Paint instead of moving: `brush` has a radius as a share of the shorter side and is told of every stroke. */
+  painting(brush) {
+    this.brush = brush;
+    this.canvas.classList.toggle("brushing", Boolean(brush));
+    this.draw();
+  }
+
+  #drawBrush(context) {
+    const ratio = this.canvas.width / this.#size().width;
+    const { x, y } = this.at ?? this.#centre(REST);
+    context.beginPath();
+    context.arc(x * ratio, y * ratio, this.brush.radius * this.pose.scale * this.#side() * ratio, 0, 7);
+    context.strokeStyle = "#f4a582";
+    context.lineWidth = 2 * ratio;
+    context.stroke();
+  }
+
+  /** A place on the canvas as a place on x, in its pixels. */
+  #onPicture({ x, y }) {
+    const side = this.#side();
+    const { pose, pixel } = this;
+    const turn = (pose.angle * Math.PI) / 180;
+    const centre = this.#centre();
+    const [u, v] = [(x - centre.x) / side, (y - centre.y) / side];
+    const [across, along] = [Math.cos(turn) * u - Math.sin(turn) * v, Math.sin(turn) * u + Math.cos(turn) * v];
+    const { naturalWidth: cols, naturalHeight: rows } = this.image;
+    return { x: across / pose.scale / pixel + cols / 2, y: along / pose.scale / pixel + rows / 2 };
+  }
+
+  #stroke(from, to) {
+    this.at = to;
+    this.brush.stroke(this.#onPicture(from), this.#onPicture(to), this.brush.radius / this.pixel);
   }
 
   #drawHandle(context) {
-    const ratio = this.canvas.width / this.canvas.clientWidth;
+    const ratio = this.canvas.width / this.#size().width;
     const { x, y } = this.#handle();
     const centre = this.#centre();
     context.strokeStyle = "#ffffffaa";
@@ -71,27 +114,38 @@ export class Stage {
     context.stroke();
   }
 
+  /** In CSS pixels. */
+  #size() {
+    const width = shownWidth(this.canvas);
+    return { width, height: (width * this.canvas.height) / this.canvas.width };
+  }
+
   #side() {
-    return Math.min(this.canvas.clientWidth, this.canvas.clientHeight);
+    const { width, height } = this.#size();
+    return Math.min(width, height);
   }
 
   #centre(pose = this.pose) {
-    const side = this.#side();
-    return { x: this.canvas.clientWidth / 2 + pose.right * side, y: this.canvas.clientHeight / 2 + pose.down * side };
+    const { width, height } = this.#size();
+    const side = Math.min(width, height);
+    return { x: width / 2 + pose.right * side, y: height / 2 + pose.down * side };
   }
 
   #handle() {
     const centre = this.#centre();
     const turn = (this.pose.angle * Math.PI) / 180;
-    const reach = REACH * this.#side();
+    const { width, height } = this.#size();
+    const reach = REACH * Math.min(width, height);
     return {
-      x: clamp(centre.x - Math.sin(turn) * reach, [12, this.canvas.clientWidth - 12]),
-      y: clamp(centre.y - Math.cos(turn) * reach, [12, this.canvas.clientHeight - 12]),
+      x: clamp(centre.x - Math.sin(turn) * reach, [12, width - 12]),
+      y: clamp(centre.y - Math.cos(turn) * reach, [12, height - 12]),
     };
   }
 
+  /** Where a pointer is on the canvas, which does not move while it is held. */
   #place(event) {
-    const box = this.canvas.getBoundingClientRect();
+    if (!this.pointers.size) this.box = this.canvas.getBoundingClientRect();
+    const { box } = this;
     return { x: event.clientX - box.left, y: event.clientY - box.top };
   }
 
@@ -100,6 +154,7 @@ export class Stage {
     this.canvas.setPointerCapture(event.pointerId);
     const place = this.#place(event);
     this.pointers.set(event.pointerId, place);
+    if (this.brush) return this.#stroke(place, place);
     const handle = this.#handle();
     this.turning = this.pointers.size === 1 && Math.hypot(place.x - handle.x, place.y - handle.y) < GRIP;
     this.canvas.classList.toggle("turning", this.turning);
@@ -111,12 +166,25 @@ export class Stage {
   }
 
   #move(event) {
+    if (this.brush) return this.#follow(event);
     if (!this.pointers.has(event.pointerId)) return;
     this.pointers.set(event.pointerId, this.#place(event));
     const points = [...this.pointers.values()];
     if (points.length === 2) this.#pinch(points);
     else if (this.turning) this.#turn(points[0]);
     else this.#shift(points[0]);
+  }
+
+  /** The brush goes where the pointer goes, and hides where it is pressed. */
+  #follow(event) {
+    const place = this.#place(event);
+    const from = this.pointers.get(event.pointerId);
+    if (from) {
+      this.pointers.set(event.pointerId, place);
+      return this.#stroke(from, place);
+    }
+    this.at = place;
+    this.draw();
   }
 
   #up(event) {
@@ -162,6 +230,7 @@ export class Stage {
 
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (this.brush && this.#brushKey(event)) return event.preventDefault();
     const { pose, pixel } = this;
     const changes = {
       ArrowLeft: { right: pose.right - pixel },
@@ -180,4 +249,26 @@ export class Stage {
     event.preventDefault();
     this.wanted({ ...pose, ...changes });
   }
+
+  /** Arrows move the brush, the space bar hides. */
+  #brushKey({ key }) {
+    const step = (this.brush.radius * this.#side()) / 2;
+    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];
+    const { width, height } = this.#size();
+    this.at ??= this.#centre(REST);
+    if (way) this.at = { x: clamp(this.at.x + way[0] * step, [0, width]), y: clamp(this.at.y + way[1] * step, [0, height]) };
+    if (key === " ") this.#stroke(this.at, this.at);
+    this.draw();
+    return Boolean(way) || key === " ";
+  }
+}
+
+function meanColour(image) {
+  const { naturalWidth: cols, naturalHeight: rows } = image;
+  const context = new OffscreenCanvas(cols, rows).getContext("2d");
+  context.drawImage(image, 0, 0);
+  const { data } = context.getImageData(0, 0, cols, rows);
+  const total = [0, 0, 0];
+  for (let i = 0; i < data.length; i += 4) for (let k = 0; k < 3; k++) total[k] += data[i + k];
+  return total.map((value) => Math.round(value / (rows * cols)));
 }

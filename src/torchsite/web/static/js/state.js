@@ -5,7 +5,7 @@ import { REST, tidy } from "./stage.js";
 const POSE = Object.keys(REST);
 const MAX_LINK = 12_000; // longer ones are cut by programs that pass them on
 
-export const START = Object.freeze({ model: null, sample: 0, image: null, ...REST, of: null, against: null, first: null, second: null });
+export const START = Object.freeze({ model: null, sample: 0, image: null, ...REST, of: null, against: null, first: null, second: null, corners: "black", hidden: null, over: 1 });
 
 export const poseOf = (state) => Object.fromEntries(POSE.map((name) => [name, state[name]]));
 
@@ -23,6 +23,10 @@ export function fromAddress(hash) {
     if (Number.isFinite(value)) state[name] = value;
   }
   Object.assign(state, tidy(poseOf(state)));
+  if (said.get("corners") === "mean") state.corners = "mean";
+  const over = Number(said.get("over") ?? NaN);
+  if (over >= 0 && over <= 1) state.over = over;
+  if (/^[\w-]+$/.test(said.get("hidden") ?? "")) state.hidden = padded(fromUrl(said.get("hidden")));
   if (/^\d+$/.test(said.get("sample") ?? "")) state.sample = Number(said.get("sample"));
   if (/^[\w-]+$/.test(said.get("image") ?? "")) Object.assign(state, { image: padded(fromUrl(said.get("image"))), sample: null });
   return state;
@@ -37,6 +41,9 @@ export function toAddress(state) {
   } else said.set("sample", String(state.sample));
   for (const name of POSE) if (state[name] !== REST[name]) said.set(name, String(Math.round(state[name] * 1000) / 1000));
   for (const name of ["of", "against", "first", "second"]) if (state[name] !== null) said.set(name, state[name]);
+  if (state.corners !== START.corners) said.set("corners", state.corners);
+  if (state.over !== START.over) said.set("over", String(state.over));
+  if (state.hidden && state.hidden.length < MAX_LINK) said.set("hidden", toUrl(state.hidden));
   return `#${said}`;
 }
 

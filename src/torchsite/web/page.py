@@ -1,0 +1,123 @@
+"""A page without a server: one folder with the page, a model as ONNX, and ONNX Runtime for browsers.
+
+    torchsite page mnist --out site/     →  any server of files, for example python -m http.server -d site
+
+It is the page of `torchsite serve` with another source of answers: what the server computes with torch, a
+worker in the browser computes from the model's own outputs. Evidence leaves the model in the cells of its
+features; `spreading` brings it to pixels, so that the sums stay those of `torchsite.model.explanation`.
+"""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torchsite.data import Dataset
+from torchsite.files import write_atomically
+from torchsite.model import SITE
+from torchsite.model.explanation import enlarge
+from torchsite.model.export import export_onnx
+from torchsite.shapes import Images
+from torchsite.version import __version__
+from torchsite.web.library import N_PARTNERS, OWN, Library, Served
+from torchsite.web.pictures import png
+from torchsite.web.runtime import LICENCE, MACHINE, SCRIPT
+from torchsite.web.samples import samples_for
+from torchsite.web.schemas import SampleOut
+
+STATIC = Path(__file__).with_name("static")
+SERVER_ONLY = ("docs.html", "docs.js", "server.js")
+POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; "
+    "style-src 'self'; img-src 'self' data: blob:; media-src blob:; form-action 'none'; base-uri 'none'"
+)
+ASKS_SERVER, ASKS_BROWSER = 'data-answers="server"', 'data-answers="browser"'
+HEAD = "<head>"
+
+
+@dataclass(frozen=True)
+class WrittenPage:
+    """A finished folder, how large it is, and how far its model is from the one it came from."""
+
+    folder: Path
+    bytes: int
+    max_difference: float
+
+
+def write_page(
+    model: SITE, name: str, folder: Path, runtime: Mapping[str, bytes], datasets: Sequence[Dataset] = ()
+) -> WrittenPage:
+    """Write everything that the page needs; `runtime` are the files of `runtime_files`."""
+    served = Served(name, model, samples_for(model.config, datasets))
+    outputs = ("logits", "evidence", *(["features", "prototypes"] if model.pixels_are_features else []))
+    exported = export_onnx(model, folder / "page" / "model.onnx", outputs)
+    files: dict[str, bytes] = {f"static/{path}": content for path, content in _static_files().items()}
+    files["page/ort.js"], files[f"page/{MACHINE}"] = runtime[SCRIPT], runtime[MACHINE]
+    files["page/ort.LICENSE.txt"] = LICENCE.read_bytes()
+    files["page/page.json"] = json.dumps(description(served), ensure_ascii=False).encode()
+    files["index.html"] = _index().encode()
+    for path, content in files.items():
+        write_atomically(folder / path, content)
+    sizes = [len(content) for content in files.values()]
+    return WrittenPage(folder, sum(sizes) + exported.path.stat().st_size, exported.max_difference)
+
+
+def description(served: Served) -> dict[str, Any]:
+    """All that the page knows beside the model itself, as JSON."""
+    model, samples = served.model, served.samples
+    assert isinstance(model, SITE)
+    _, height, width = model.config.image_shape
+    rows, cols = model.feature_shape[1:]
+    about = Library({served.name: served}).describe(served).model_dump()
+    about["methods"] = [method for method in about["methods"] if method["name"] == OWN]
+    shown = (
+        SampleOut(index=i, name=label, image=png(image)).model_dump()
+        for i, (label, image) in enumerate(zip(samples.names, samples.images, strict=True))
+    )
+    return {
+        "version": __version__,
+        "model": about,
+        "samples": list(shown),
+        "cells": [rows, cols],
+        "down": packed(spreading(rows, height)),
+        "across": packed(spreading(cols, width)),
+        "partners": [packed(evidence) for evidence in partners(model, samples.images[:N_PARTNERS])],
+    }
+
+
+@torch.no_grad()
+def partners(model: SITE, images: Images) -> Tensor:
+    """The evidence of samples for the class predicted on each, in cells: for the floor."""
+    explanation = model.explain((images * 255).round() / 255)  # as the page's PNG files have them
+    return explanation.evidence[torch.arange(len(images)), explanation.predicted]
+
+
+def spreading(cells: int, pixels: int) -> Tensor:
+    """(cells, pixels): how `enlarge` spreads the cells of one axis; heatmap = downᵀ · evidence · across."""
+    return enlarge(torch.eye(cells)[None, :, None], (1, pixels))[0, :, 0]
+
+
+def packed(values: Tensor) -> str:
+    """Floats of 32 bits, little-endian, in base64."""
+    return base64.b64encode(values.detach().float().contiguous().numpy().astype("<f4").tobytes()).decode()
+
+
+def _static_files() -> dict[str, bytes]:
+    """The page's own files by their path; what only a server needs stays out."""
+    found = (path for path in STATIC.rglob("*") if path.is_file() and path.name not in SERVER_ONLY)
+    return {
+        path.relative_to(STATIC).as_posix(): path.read_bytes() for path in found if path.name != "index.html"
+    }
+
+
+def _index() -> str:
+    """The page that asks its own browser, and may load from its own folder only."""
+    html = (STATIC / "index.html").read_text()
+    assert ASKS_SERVER in html
+    policy = f'{HEAD}\n  <meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    return html.replace(ASKS_SERVER, ASKS_BROWSER).replace(HEAD, policy, 1)
