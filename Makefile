@@ -7,7 +7,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 CORE := .venv/.ready-core
 READY := .venv/.ready-all
-EXTRAS := .[dev,baselines,web,pretrained,export,fuzz]
+EXTRAS := .[dev,baselines,web,pretrained,tensorboard,export,docs,fuzz,dicom,microscopy]
 # Apart from the rest, where tests find them (tests/backbone_libraries.py): where torchvision is not of torch's
 # own build it cannot be imported, and libraries that try to would break.
 APART := timm torchvision
@@ -26,12 +26,14 @@ UV := UV_CONSTRAINT=constraints.txt UV_BUILD_CONSTRAINT=constraints.txt uv pip i
 # uv is faster where it is there; pip knows of places that uv was not told of.
 install = { command -v uv >/dev/null && $(UV) --editable '$(1)' 2>/dev/null; } || $(PIP) --editable '$(1)'
 
-.PHONY: help demo test test-avx2 lint bench faults fuzz audit clean
+.PHONY: help demo test test-avx2 lint docs package bench faults fuzz audit clean
 help:
 	@echo "make demo    train on the digits that come with the package, and write a report"
 	@echo "make test    run all tests (ARGS=… for some)"
 	@echo "make test-avx2  those that train and those of networks, as if the processor had AVX2 and nothing newer"
 	@echo "make lint    check format, style and types"
+	@echo "make docs    build the documentation site in build/site: strict, with search, readable without a network"
+	@echo "make package  build wheel and sdist in dist/, install the wheel alone, run the quick start from it"
 	@echo "make bench   measure the speed of what must be fast"
 	@echo "make faults  kill, fill, flip and truncate: the long campaign (about an hour; FAULTS=… for some)"
 	@echo "make fuzz    feed garbage to all readers (FUZZ_SECONDS=600)"
@@ -51,6 +53,16 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict
+
+docs: $(READY)
+	@# The page that runs in the browser alone is part of the site, where npm can fetch what it runs on.
+	@$(BIN)/torchsite page mnist --out build/page >/dev/null 2>&1 \
+	  || echo "the site has no page to try out: torchsite page could not be run (it needs npm once)"
+	$(ONE_THREAD) NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --clean
+	@echo "open build/site/index.html"
+
+package: $(READY)
+	$(PINNED) $(BIN)/python tools/package.py $(ARGS)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(ARGS)

@@ -26,6 +26,7 @@ LAYERS = [
     {"evaluation"},
     {"report"},
     {"paper", "autotrain"},
+    {"conversion"},
     {"web"},
     {"cli"},
 ]

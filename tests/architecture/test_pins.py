@@ -59,7 +59,8 @@ def commands(target):
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 @pytest.mark.parametrize(
-    ("target", "wants_extras"), [("demo", False), ("test", True), ("test-avx2", True), ("lint", True)]
+    ("target", "wants_extras"),
+    [("demo", False), ("test", True), ("test-avx2", True), ("lint", True), ("docs", True), ("package", True)],
 )
 def test_the_demo_installs_the_package_alone_and_all_else_comes_with_the_tests(target, wants_extras):
     said = commands(target)
