@@ -14,7 +14,7 @@ def gallery(
     data: Annotated[str, typer.Argument(help="The data set or folder that it was trained on.")],
     per_class: Annotated[
         int | None,
-        typer.Option(min=1, help="Exemplars of each class; unless told, up to 24 that stay small."),
+        typer.Option(min=1, help="Exemplars of each class; unless told, up to 12 that stay small."),
     ] = None,
     reconstructed: Annotated[
         bool,

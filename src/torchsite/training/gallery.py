@@ -8,28 +8,31 @@ prototypes of other training pictures, upright and in poses, are as well met as 
 
     E ← E ∪ {argmax_e  Σ_p max(cos(w_p, z_e), max over E)}
 
+An exemplar must be recognisable: what is shown of it must be named as its class by the model itself.
 Where the pictures must not be handed on, a decoder draws them from their features (`reconstruction.py`).
 """
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from jaxtyping import Float
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from torchsite.data import Dataset, to_float
+from torchsite.data import Dataset
 from torchsite.errors import NotApplicableError
 from torchsite.model import SITE, BlackBox
-from torchsite.model.gallery import Gallery, as_keys, likeness, reach_of
+from torchsite.model.gallery import Drawn, Gallery, Keys, as_keys, likeness, reach_of
 from torchsite.model.gallery_files import save_gallery
 from torchsite.model.pretrained import WEIGHTS_FILE
 from torchsite.modes import evaluating
 from torchsite.randomness import Rng, make_rng
-from torchsite.shapes import Images, Labels, Pixels, Prototypes
+from torchsite.shapes import Features, Images, Labels, Pixels, Prototypes
 from torchsite.training.batches import look_up
-from torchsite.training.reconstruction import MOST_SIDE, STEPS, small, train_decoder
+from torchsite.training.reconstruction import MOST_SIDE, STEPS, Decoder, small, train_decoder
 
-PER_CLASS = 24
+PER_CLASS = 12
 MOST_BYTES = 3_000_000  # of all exemplars: beyond it there are fewer
 N_CANDIDATES = 200
 N_PROBES = 64
@@ -55,21 +58,19 @@ def make_gallery(
     """
     if model.pixels_are_features:
         raise NotApplicableError("the prototypes of this model are pictures already: it needs no gallery")
-    n_wanted = per_class or _affordable(model)
+    n_wanted, n_classes = per_class or _affordable(model), len(data.classes)
+    candidates = [_candidates(data, label, n_candidates, rng) for label in range(n_classes)]
+    decoder = _decoder(model, data, torch.cat(candidates), decoder_steps, rng) if reconstructed else None
     with evaluating(model):
         probes = _probes(model, data, n_probes, rng)
-        parts = [
-            _of_class(model, data, label, probes[:, label], n_wanted, n_candidates, rng)
-            for label in range(len(data.classes))
+        found = [
+            _exemplars(_look(model, data, rows, label, decoder), probes[:, label], n_wanted)
+            for label, rows in enumerate(candidates)
         ]
-    rows, keys = torch.cat([rows for rows, _ in parts]), torch.cat([keys for _, keys in parts])
-    labels = torch.cat([torch.full((len(some),), label) for label, (some, _) in enumerate(parts)])
-    keys = keys.half().cpu()
-    if reconstructed:
-        return Gallery(
-            _reconstructed(model, data, rows, decoder_steps, rng), labels, keys, data.title, "reconstructions"
-        )
-    return Gallery(as_bytes(small(to_float(data.images[rows]))), labels, keys, data.title)
+    pictures, keys = (torch.cat(part) for part in zip(*found, strict=True))
+    labels = torch.cat([torch.full((len(some),), label) for label, (some, _) in enumerate(found)])
+    drawn: Drawn = "reconstructions" if reconstructed else "photographs"
+    return Gallery(pictures, labels, keys, data.title, drawn)
 
 
 def add_gallery(model: SITE | BlackBox, data: Dataset, folder: Path, seed: int = 0) -> Gallery | None:
@@ -94,17 +95,41 @@ def choose(scores: Float[Tensor, "probes candidates"], n: int) -> Labels:
     return torch.tensor(chosen)
 
 
-def _of_class(
-    model: SITE, data: Dataset, label: int, probes: Tensor, n: int, n_candidates: int, rng: Rng
-) -> tuple[Labels, Tensor]:
-    """The rows of the exemplars of one class, and their keys."""
-    own = data.labels == label if data.marks is None else data.marks[:, label]
-    rows = own.nonzero()[:, 0]
-    rows = rows[torch.randperm(len(rows), generator=rng)[:n_candidates]]
-    like = next(model.parameters())
-    keys = torch.cat([as_keys(model.features(look_up(data, part, like)[0])) for part in rows.split(BATCH)])
-    chosen = choose(likeness(as_keys(probes), keys, reach_of(keys)).amax(2), n)
-    return rows[chosen], keys[chosen.to(keys.device)]
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Pictures of one class as they would be shown, their keys, and whether the model names what is shown."""
+
+    pictures: Pixels
+    keys: Keys
+    named: Bool[Tensor, " candidates"]
+
+
+def _candidates(data: Dataset, label: int, n: int, rng: Rng) -> Labels:
+    rows = (data.labels == label if data.marks is None else data.marks[:, label]).nonzero()[:, 0]
+    return rows[torch.randperm(len(rows), generator=rng)[:n]]
+
+
+def _look(model: SITE, data: Dataset, rows: Labels, label: int, decoder: Decoder | None) -> Candidates:
+    """The candidates of a class, as they are or as the decoder draws them."""
+    found = []
+    for part in rows.split(BATCH):
+        images, _ = look_up(data, part, next(model.parameters()))
+        run = model.answer(images)
+        shown = images if decoder is None else decoder(run.features.cpu().float()).to(images)
+        if decoder is not None:
+            run = replace(model.answer(F.interpolate(shown, images.shape[-2:])), features=run.features)
+        best = run.logits.argmax(1) == label
+        named = run.logits[:, label] > 0 if model.config.several else best
+        found.append((as_bytes(small(shown)), as_keys(run.features).half().cpu(), named.cpu()))
+    return Candidates(*(torch.cat(part) for part in zip(*found, strict=True)))
+
+
+def _exemplars(candidates: Candidates, probes: Features, n: int) -> tuple[Pixels, Keys]:
+    """Those to keep, of the candidates that the model names as they are shown, if these are enough."""
+    named = candidates.named if int(candidates.named.sum()) >= n else torch.ones_like(candidates.named)
+    pictures, keys = candidates.pictures[named], candidates.keys[named]
+    chosen = choose(likeness(as_keys(probes).cpu().float(), keys.float(), reach_of(keys)).amax(2), n)
+    return pictures[chosen], keys[chosen]
 
 
 def _probes(model: SITE, data: Dataset, n: int, rng: Rng) -> Prototypes:
@@ -115,15 +140,11 @@ def _probes(model: SITE, data: Dataset, n: int, rng: Rng) -> Prototypes:
     return torch.cat([model.answer(part).prototypes for part in torch.cat([images, posed]).split(BATCH)])
 
 
-def _reconstructed(model: SITE, data: Dataset, rows: Labels, steps: int, rng: Rng) -> Pixels:
-    """The exemplars as a decoder draws them that has not seen them."""
+def _decoder(model: SITE, data: Dataset, candidates: Labels, steps: int, rng: Rng) -> Decoder:
+    """A decoder that has not seen the candidates."""
     others = torch.ones(len(data), dtype=torch.bool)
-    others[rows] = False
-    decoder = train_decoder(model, data[others], rng=rng, steps=steps)
-    like = next(model.parameters())
-    with evaluating(model):
-        features = torch.cat([model.features(look_up(data, part, like)[0]) for part in rows.split(BATCH)])
-    return as_bytes(decoder(features.cpu().float()))
+    others[candidates] = False
+    return train_decoder(model, data[others if bool(others.any()) else ~others], rng=rng, steps=steps)
 
 
 def as_bytes(images: Images) -> Pixels:

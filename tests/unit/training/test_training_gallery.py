@@ -73,7 +73,7 @@ def test_a_decoder_learns_and_leaves_the_model_as_it_is():
         torch.manual_seed(1)
         model = SITE(torch.nn.Conv2d(3, 12, 2, stride=2), "trunk", 3, image_shape=SHAPE)
     pictures = data()
-    decoder = unchanged(model, lambda: train_decoder(model, pictures, rng=make_rng(0), steps=150))
+    decoder = unchanged(model, lambda: train_decoder(model, pictures, rng=make_rng(0), steps=80))
     with torch.no_grad():
         images = pictures.images / 255
         drawn = decoder(model.eval().features(images))
