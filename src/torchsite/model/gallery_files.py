@@ -56,7 +56,7 @@ def load_gallery(
             f"{path} was made with other weights than those beside it: make it anew with "
             f"`torchsite gallery`, or remove it"
         )
-    return Gallery(**tensors, source=about["source"], drawn=about["drawn"])  # type: ignore[arg-type]
+    return Gallery(**tensors, source=about["source"], drawn=about["drawn"])
 
 
 def _check(
