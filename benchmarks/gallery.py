@@ -2,7 +2,7 @@
 
     python benchmarks/gallery.py [--model cifar10] [--data cifar10] [--judge cifar10_black_box] [--out FILE]
 
-On training pictures that are no exemplars, upright and posed:
+On the last training pictures, of which hardly one is an exemplar, upright and posed:
 
 | figure | what | null |
 |---|---|---|
