@@ -52,14 +52,33 @@ def test_long_names_never_overlap(browser, wordy, size, model, picture):
     context.close()
 
 
-def test_learned_features_say_why_no_prototype_is_drawn(opened, picture):
-    page = opened("/#model=cifar10&sample=8&angle=20")
+def test_learned_features_show_the_training_pictures_that_they_fit(opened, picture):
+    page = opened("/#model=cifar10&sample=8&angle=20&of=cat&against=truck")
     settled(page)
     expect(page.locator("#class-hint")).to_contain_text("16 learned features in 16×16 places")
-    expect(page.locator(".product img:visible")).to_have_count(0)
-    expect(page.locator(".product canvas:visible")).to_have_count(2)
-    expect(page.locator(".product .map canvas").first).to_be_visible()
+    expect(page.locator("#class-hint")).to_contain_text("cifar10/train, as a small decoder draws them")
+    expect(page.locator(".product img:visible")).to_have_count(2)
+    expect(page.locator(".product .map canvas:visible")).to_have_count(2)
+    expect(page.locator(".product .sign:visible")).to_have_count(0)
+    names = page.locator(".product figcaption:visible").all_inner_texts()
+    assert names == ["“cat” fits", "contributions", "“truck” fits", "contributions"]
+    first, second = (page.locator(".product img:visible").nth(i).get_attribute("src") for i in (0, 1))
+    assert first != second
+    assert len(first) > 1000
     picture(page, "colour", full_page=True)
+
+
+def test_without_a_gallery_the_page_says_why_no_prototype_is_drawn(browser, wordy):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{wordy}/#model=learned&sample=1")
+    settled(page)
+    expect(page.locator("#class-hint")).to_contain_text(
+        "no gallery of training pictures lies beside the model"
+    )
+    expect(page.locator(".product img:visible")).to_have_count(0)
+    expect(page.locator(".product .map canvas").first).to_be_visible()
+    context.close()
 
 
 def test_maps_lie_over_the_picture_as_clearly_as_one_likes(opened):

@@ -69,6 +69,19 @@ def near(map_out, expected):
     torch.testing.assert_close(values, expected, rtol=0, atol=1e-3)
 
 
+def check_exemplar(detail, gallery, prototypes):
+    """The page has keys of one byte a number: what it finds must be as like, and its own picture."""
+    found, label = gallery.nearest(prototypes), detail["index"]
+    said = detail["prototype"]
+    assert said["likeness"] == pytest.approx(float(found.likeness[0, label]), abs=5e-3)
+    assert int(gallery.labels[said["exemplar"]]) == label
+    assert said["picture"] == png(gallery.pictures[said["exemplar"]] / 255)
+    if said["exemplar"] == int(found.exemplars[0, label]):
+        height, width = gallery.pictures.shape[-2:]
+        cells = torch.tensor([height, width]) / torch.tensor(gallery.keys.shape[-2:])
+        assert said["shift"] == pytest.approx((found.shifts[0, label] * cells).tolist(), abs=8)
+
+
 @pytest.mark.parametrize("name", ["mnist", "cifar10"])
 def test_it_answers_as_pytorch_does(opened_alone, name):
     model = load(name)
@@ -99,7 +112,7 @@ def test_it_answers_as_pytorch_does(opened_alone, name):
                     values, explanation.prototypes[1, detail["index"]], rtol=0, atol=1e-3
                 )
             else:
-                assert detail["prototype"] is None
+                check_exemplar(detail, model.gallery, explanation.prototypes[1:, :])
         brushed = found.brushed.get((OWN, name))
         assert (said["rows"][0]["brushed"] is None) == (brushed is None)
         if brushed:

@@ -10,7 +10,19 @@ from typing import NoReturn
 
 import typer
 
-from torchsite.cli import compare, convert, demo, explain, export, inspect, measure, page, serve, train
+from torchsite.cli import (
+    compare,
+    convert,
+    demo,
+    explain,
+    export,
+    gallery,
+    inspect,
+    measure,
+    page,
+    serve,
+    train,
+)
 from torchsite.cli.terminal import terminal
 from torchsite.errors import StoppedError, TorchsiteError
 
@@ -32,6 +44,7 @@ app.command()(measure.report)
 app.command()(compare.compare)
 app.command()(measure.reproduce)
 app.command()(export.export)
+app.command()(gallery.gallery)
 app.command()(serve.serve)
 app.command()(page.page)
 app.command()(inspect.data)

@@ -20,11 +20,12 @@ MINUTES = 30.0
 
 @dataclass(frozen=True)
 class Beside:
-    """What is trained beside the model: so many folds of these kinds of networks; and the table of labels."""
+    """What is made beside the model: folds of these kinds of networks, a gallery; and the table of labels."""
 
     folds: int = 0
     kinds: tuple[str, ...] = ()
     labels: Path | None = None
+    gallery: bool = True
 
     @property
     def n_trainings(self) -> int:
@@ -59,6 +60,10 @@ def train(
     black_box: Annotated[
         bool, typer.Option("--black-box", help="With --folds: the plain network beside it, in the same time.")
     ] = False,
+    gallery: Annotated[
+        bool,
+        typer.Option(help="Folders: keep some training pictures beside the model, to show prototypes by."),
+    ] = True,
     report: Annotated[bool, typer.Option(help="With chosen settings: end with a report.")] = True,
     devices: Annotated[
         str, typer.Option(help="GPUs of each node, or processes on CPUs; torchrun tells by itself.")
@@ -103,7 +108,7 @@ def train(
         kinds = ("site", "black_box") if black_box else ("site",)
         if labels is not None and folds:
             raise ConfigError("--folds is for one class a picture: leave it out with --labels")
-        beside = Beside(folds, kinds if folds else (), labels)
+        beside = Beside(folds, kinds if folds else (), labels, gallery)
         said = _by_choice(
             data, minutes or MINUTES, fields, poses, beside, folder, resume, limit, report, as_json, watches
         )
@@ -204,6 +209,7 @@ def _by_choice(
     from torchsite.evaluation.illustrate import illustrate
     from torchsite.report import write_model_report
     from torchsite.report.format import headline
+    from torchsite.training.gallery import add_gallery
 
     console = terminal(stderr=as_json)
     earlier = folder if resume else None
@@ -222,6 +228,8 @@ def _by_choice(
         prepared, folder, resume=resume, progress=console.is_terminal, watches=watches
     )
     console.print(f"trained in {fitted.seconds:.0f} s; the model is in {folder / 'model'}")
+    if beside.gallery and add_gallery(fitted.model, prepared.train, folder / "model"):
+        console.print("a gallery of training pictures lies beside it; without any: --no-gallery")
     if cut_short:
         console.print("time was up before the last epoch: what is saved is the model as it was then")
     said: dict[str, Any] = {

@@ -6,7 +6,6 @@ that white means "no evidence" in every panel; red and blue stay apart for colou
 
 import base64
 import io
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from torchsite.model.explanation import ClassChoice, Explanation
 
 COLOURS = "RdBu_r"
+NEAREST = "above: training\npictures that the\nprototypes fit best"
 RED, BLUE = np.array([214.0, 24.0, 31.0]), np.array([5.0, 80.0, 190.0])
 
 
@@ -83,7 +83,8 @@ def draw_explanation(
 ) -> Figure:
     """One picture and its strongest classes: prototype above, evidence below, its sum as the title.
 
-    `first` is a class that is shown before the others, however weak.
+    `first` is a class that is shown before the others, however weak. Prototypes of learned features are shown
+    by the training pictures that they fit best; without a gallery there is the evidence alone.
     """
     order = explanation.logits[index].argsort(descending=True).tolist()
     if first is not None:
@@ -92,14 +93,18 @@ def draw_explanation(
     order = order[:n_classes]
     heatmaps = explanation.heatmaps()[index]
     limit = float(heatmaps[order].abs().max())
-    pictures = prototype_pictures(explanation.prototypes[index])
-    figure, grid = new_figure(2, len(order) + 1, 1.15)
-    name = explanation.classes[int(explanation.predicted[index])]
-    show_picture(grid[0][0], explanation.images[index], f"seen as {name}")
+    pictures, names = explanation.prototype_pictures(index), explanation.classes
+    figure, grid = new_figure(1 if pictures is None else 2, len(order) + 1, 1.15)
+    show_picture(grid[0][0], explanation.images[index], f"seen as {names[int(explanation.predicted[index])]}")
+    title = "prototype" if explanation.pixels_are_features else "fits best:"
     for column, label in enumerate(order, start=1):
-        show_picture(grid[0][column], pictures[label], f"prototype {explanation.classes[label]}")
-        total = float(explanation.logits[index, label])
-        show_heatmap(grid[1][column], heatmaps[label], f"Σ = {total:.2f}", limit)
+        total = f"Σ = {float(explanation.logits[index, label]):.2f}"
+        if pictures is not None:
+            show_picture(grid[0][column], pictures[label], f"{title} {names[label]}")
+        words = total if pictures is not None else f"{names[label]}: {total}"
+        show_heatmap(grid[-1][column], heatmaps[label], words, limit)
+    if pictures is not None and not explanation.pixels_are_features:
+        grid[1][0].text(0.5, 0.5, NEAREST, ha="center", va="center", fontsize=6)
     return figure
 
 
@@ -123,22 +128,27 @@ def draw_sheet(
 ) -> Figure:
     """The paper's Figure 2: each picture, then per class its prototype (above) and its evidence (below).
 
-    With `n_classes`, the strongest classes of each picture, in the order of their logits.
+    With `n_classes`, the strongest classes of each picture, in the order of their logits. Learned features
+    show the training pictures that the prototypes fit best, or the evidence alone.
     """
     names = explanation.classes
     n_shown = len(names) if n_classes is None else min(n_classes, len(names))
     ordered = n_shown < len(names)
-    figure, grid = new_figure(2 * len(images), n_shown + 1, 0.72, title)
+    n_rows = 2 if explanation.pixels_are_features or explanation.gallery is not None else 1
+    figure, grid = new_figure(n_rows * len(images), n_shown + 1, 0.72, title)
     heatmaps = explanation.heatmaps()
-    pictures = prototype_pictures(explanation.prototypes)
-    for i, (above, below) in enumerate(_pairs(grid)):
+    for i in range(len(images)):
+        above, below = grid[n_rows * i], grid[n_rows * (i + 1) - 1]
+        pictures = explanation.prototype_pictures(i)
         show_picture(above[0], images[i], names[int(explanation.predicted[i])])
         limit = float(heatmaps[i].abs().max())
         order = explanation.logits[i].argsort(descending=True).tolist() if ordered else range(n_shown)
         for column, label in zip(range(1, n_shown + 1), order, strict=False):
-            show_picture(above[column], pictures[i, label], names[label] if i == 0 or ordered else "")
-            total = float(explanation.logits[i, label])
-            show_heatmap(below[column], heatmaps[i, label], f"{total:.1f}", limit)
+            name, total = names[label] if i == 0 or ordered else "", f"{explanation.logits[i, label]:.1f}"
+            if pictures is not None:
+                show_picture(above[column], pictures[label], name)
+            words = total if pictures is not None else f"{name} {total}".strip()
+            show_heatmap(below[column], heatmaps[i, label], words, limit)
     return figure
 
 
@@ -161,7 +171,3 @@ def explanation_html(explanation: "Explanation", n_pictures: int = 3) -> str:
         f'<img alt="explanation {i}" src="{data_uri(draw_explanation(explanation, i))}">' for i in shown
     ]
     return "<br>".join(images)
-
-
-def _pairs(grid: Sequence[list[Axes]]) -> list[tuple[list[Axes], list[Axes]]]:
-    return list(zip(grid[::2], grid[1::2], strict=True))

@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from torchsite.errors import ShapeError, did_you_mean
+from torchsite.model.gallery import Gallery
 from torchsite.model.guided import enlarge_guided
 from torchsite.shapes import (
     ClassHeatmaps,
@@ -75,6 +76,7 @@ class Explanation(EvidenceSums):
     product_scale: float
     classes: tuple[str, ...]
     several: bool = False
+    gallery: Gallery | None = None
 
     def __len__(self) -> int:
         return len(self.features)
@@ -127,6 +129,21 @@ class Explanation(EvidenceSums):
         if len(self) and (int(index.min()) < 0 or int(index.max()) >= n_classes):
             raise ShapeError(f"classes: expected numbers from 0 to {n_classes - 1}, got {index.tolist()}")
         return index.reshape(-1).long().expand(len(self))
+
+    @property
+    def pixels_are_features(self) -> bool:
+        """Whether prototypes are pictures by themselves."""
+        return self.features.shape[1:] == self.images.shape[1:]
+
+    def prototype_pictures(self, index: int = 0) -> Float[Tensor, "classes channels height width"] | None:
+        """What the prototypes for one picture look like: themselves, where features are pixels.
+
+        Learned features have no colours: these are then the training pictures that fit best (`gallery.py`),
+        and None where no gallery lies beside the weights.
+        """
+        if self.pixels_are_features:
+            return self.prototypes[index]
+        return None if self.gallery is None else self.gallery.show(self.prototypes[index : index + 1])[0]
 
     def plot(self, index: int = 0, n_classes: int = 5) -> "Figure":
         """A matplotlib figure of one picture: the strongest classes with prototypes and heatmaps."""

@@ -1,6 +1,6 @@
 """Weights on disk: `model.safetensors` and `config.json` in one folder, read strictly, never unpickled.
 
-A card, `README.md`, lies beside them for people to read.
+A card, `README.md`, lies beside them for people to read, and a gallery where there is one.
 
 `from_pretrained` takes the name of a model shipped with the package, a folder, or a hub id. Unknown fields,
 missing or additional tensors, wrong shapes and damaged files are errors; files are written atomically.
@@ -24,6 +24,7 @@ from torchsite.errors import ConfigError, WeightsError, did_you_mean
 from torchsite.files import write_atomically
 from torchsite.model.card import CARD_FILE, model_card, write_card
 from torchsite.model.config import CUSTOM, ModelConfig, arguments, read_mapping
+from torchsite.model.gallery_files import GALLERY_FILE
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
@@ -67,9 +68,17 @@ class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["expl
         if given:
             raise ConfigError(f"save_pretrained takes no {given[0]!r}: {did_you_mean(given[0], ['dtype'])}")
         folder = save_weights(Path(save_directory), self.config, self.state_dict(), dtype=dtype)
+        self._save_beside(folder / WEIGHTS_FILE)
         if not (folder / CARD_FILE).exists():
             write_card(folder, model_card(self.config))
         return folder
+
+    def _save_beside(self, weights: Path) -> None:
+        """Write what a model has beside its weights; an older gallery was of other weights."""
+        weights.with_name(GALLERY_FILE).unlink(missing_ok=True)
+
+    def _load_beside(self, weights: Path) -> None:
+        """Read what lies beside the weights, if the model knows what to do with it."""
 
     def _save_pretrained(self, save_directory: Path) -> None:
         """What the hub mixin calls before it uploads."""
@@ -92,6 +101,7 @@ class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["expl
                 check_shapes(folder, dict(cls.from_config(config, pretrained=False).state_dict()))
         model = cls.from_config(config, pretrained=False, **modules)
         model.load_state_dict(read_tensors(folder, dict(model.state_dict())))
+        model._load_beside(folder / WEIGHTS_FILE)
         return model.eval()
 
 
@@ -133,7 +143,9 @@ def find_weights(name: Path | str, **options: Any) -> Path:
             f"nor shipped; {did_you_mean(str(name), shipped)}"
         )
     try:
-        return Path(snapshot_download(str(name), allow_patterns=[CONFIG_FILE, WEIGHTS_FILE], **options))
+        return Path(
+            snapshot_download(str(name), allow_patterns=[CONFIG_FILE, WEIGHTS_FILE, GALLERY_FILE], **options)
+        )
     except Exception as error:  # which ones a failing network raises depends on the hub's version
         reason = (str(error).strip() or "no reason given").splitlines()[0]
         raise WeightsError(

@@ -17,6 +17,7 @@ class. The probabilities are the same, so training (`run`) does without.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
@@ -30,6 +31,8 @@ from torchsite.model.classifier_front import ClassifierFront, n_classes_of
 from torchsite.model.config import ACTIVATIONS, Part, SiteConfig, describe
 from torchsite.model.explanation import Explanation
 from torchsite.model.extractor import ImageShape
+from torchsite.model.gallery import Gallery
+from torchsite.model.gallery_files import load_gallery, save_gallery
 from torchsite.model.generators import build_generator, check_prototypes
 from torchsite.model.program_front import front_of
 from torchsite.model.programs import Answers
@@ -68,6 +71,7 @@ class SITE(ImageClassifier):
 
     config_class: ClassVar[type[SiteConfig]] = SiteConfig
     config: SiteConfig
+    gallery: Gallery | None = None  # exemplars to show prototypes of learned features by
 
     def __init__(
         self,
@@ -157,6 +161,16 @@ class SITE(ImageClassifier):
         """Whether the generator takes features of any size."""
         return bool(getattr(self.generator, "any_size", False))
 
+    def _save_beside(self, weights: Path) -> None:
+        """The gallery, if the model has one."""
+        super()._save_beside(weights)
+        if self.gallery is not None:
+            save_gallery(self.gallery, weights)
+
+    def _load_beside(self, weights: Path) -> None:
+        channels, n_classes = self.config.image_shape[0], self.config.n_classes
+        self.gallery = load_gallery(weights, self.feature_shape, channels, n_classes)
+
     def features(self, images: Images) -> Features:
         """z = F1(x), bounded."""
         return self.bound_features(self.extract(images).to(images.dtype))
@@ -199,4 +213,5 @@ class SITE(ImageClassifier):
             self.product_scale,
             self.classes,
             self.config.several,
+            self.gallery,
         )

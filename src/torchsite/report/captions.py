@@ -60,6 +60,11 @@ PIXELS_NOTE = (
     "the last hidden layer of the encoder instead."
 )
 
+NEAREST_NOTE = (
+    "Learned features have no colours: in the place of a prototype stands the training picture that it fits "
+    "best, moved to where it fits best. Its angle is its own and says nothing."
+)
+
 WHY_NOTE = (
     "In the last map red speaks for the true class, blue for the one that was said; its sum is the "
     "difference of the two logits."
@@ -68,7 +73,10 @@ WHY_NOTE = (
 
 def caption(name: str, result: Result) -> str:
     """What a figure shows; mistakes have reasons only where the model gives them."""
-    reasons = name.startswith("mistakes") and result.config["model"]["kind"] == "site"
+    model = result.config["model"]
+    if name == "classes" and model["feature_extractor"] != "identity":
+        return f"{CAPTIONS[name]} {NEAREST_NOTE}"
+    reasons = name.startswith("mistakes") and model["kind"] == "site"
     return f"{CAPTIONS[name]} {WHY_NOTE}" if reasons else CAPTIONS[name]
 
 

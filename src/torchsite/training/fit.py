@@ -67,6 +67,8 @@ def fit(
     """
     config, folder = config or TrainingConfig(), Path(folder)
     _check_fit(model, data)
+    if isinstance(model, SITE):
+        model.gallery = None  # of the weights as they were
     if validation is None:
         data, validation = hold_out(data, config.seed)
     _check_classes(data)

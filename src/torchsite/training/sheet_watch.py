@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from torchsite.configs import to_mapping
 from torchsite.model import SITE, Explanation
 from torchsite.model.contact_sheet import Raster, draw_tiles, heatmap_tile, picture_tile
-from torchsite.model.drawing import prototype_pictures
 from torchsite.modes import evaluating
 from torchsite.randomness import make_rng
 from torchsite.shapes import Images, Labels
@@ -99,11 +97,10 @@ def tiles_of(explanation: Explanation, index: int, label: int) -> list[tuple[Ras
     other = int(logits.argmax())
     maps = explanation.heatmaps()[index]
     limit = float(maps[[label, other]].abs().max())
-    prototype = prototype_pictures(explanation.prototypes[index])[label]
-    prototype = F.interpolate(prototype[None], size=maps.shape[-2:], mode="nearest")[0]
+    pictures = explanation.prototype_pictures(index)  # learned features have none while they are learnt
     return [
         (picture_tile(explanation.images[index]), f"seen as {names[seen]}"),
-        (picture_tile(prototype), f"prototype {names[label]}"),
+        *([] if pictures is None else [(picture_tile(pictures[label]), f"prototype {names[label]}")]),
         *(
             (heatmap_tile(maps[k], limit), f"{names[k]}: Σ {float(maps[k].sum()):.1f}")
             for k in (label, other)

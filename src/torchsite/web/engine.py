@@ -214,13 +214,12 @@ def _rows(explanation: Explanation | None, rows: list[int]) -> Explanation | Non
     """The part of an explanation that belongs to some pictures."""
     if explanation is None:
         return None
-    return Explanation(
-        explanation.images[rows],
-        explanation.features[rows],
-        explanation.prototypes[rows],
-        explanation.evidence[rows],
-        explanation.product_scale,
-        explanation.classes,
+    return replace(
+        explanation,
+        images=explanation.images[rows],
+        features=explanation.features[rows],
+        prototypes=explanation.prototypes[rows],
+        evidence=explanation.evidence[rows],
     )
 
 

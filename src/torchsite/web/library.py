@@ -13,9 +13,10 @@ from torchsite.data import Dataset
 from torchsite.errors import ConfigError, NotApplicableError, did_you_mean
 from torchsite.model import SITE, BlackBox, load, shipped_models
 from torchsite.model.config import ModelConfig
+from torchsite.model.gallery import Gallery
 from torchsite.web.problems import ProblemError
 from torchsite.web.samples import Samples, samples_for
-from torchsite.web.schemas import MethodOut, ModelOut
+from torchsite.web.schemas import GalleryOut, MethodOut, ModelOut
 
 OWN = "self_explanation"
 N_PARTNERS, N_PARTNERS_SLOW = 8, 2  # pictures that the floor is a mean over
@@ -137,6 +138,7 @@ class Library:
             classes=list(config.classes),
             feature_shape=list(served.model.feature_shape),
             pixels=served.model.pixels_are_features,
+            gallery=_about(served.model.gallery) if isinstance(served.model, SITE) else None,
             max_rotation=config.family.max_rotation,
             max_shift=config.family.max_shift,
             methods=[
@@ -147,6 +149,12 @@ class Library:
             n_samples=len(served.samples),
             draw=tuple(config.image_shape) == (1, 28, 28),
         )
+
+
+def _about(gallery: Gallery | None) -> GalleryOut | None:
+    if gallery is None:
+        return None
+    return GalleryOut(source=gallery.source, drawn=gallery.drawn, n_exemplars=len(gallery))
 
 
 def _served(name: str, folder: Path, datasets: Sequence[Dataset]) -> Served:

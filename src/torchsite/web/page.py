@@ -22,6 +22,7 @@ from torchsite.files import write_atomically
 from torchsite.model import SITE
 from torchsite.model.explanation import enlarge
 from torchsite.model.export import export_onnx
+from torchsite.model.gallery import Gallery
 from torchsite.shapes import Images
 from torchsite.version import __version__
 from torchsite.web.library import N_PARTNERS, OWN, Library, Served
@@ -54,7 +55,9 @@ def write_page(
 ) -> WrittenPage:
     """Write everything that the page needs; `runtime` are the files of `runtime_files`."""
     served = Served(name, model, samples_for(model.config, datasets))
-    outputs = ("logits", "evidence", *(["features", "prototypes"] if model.pixels_are_features else []))
+    more = ["features"] * model.pixels_are_features
+    more += ["prototypes"] * (model.pixels_are_features or model.gallery is not None)
+    outputs = ("logits", "evidence", *more)
     exported = export_onnx(model, folder / "page" / "model.onnx", outputs)
     files: dict[str, bytes] = {f"static/{path}": content for path, content in _static_files().items()}
     files["page/ort.js"], files[f"page/{MACHINE}"] = runtime[SCRIPT], runtime[MACHINE]
@@ -87,6 +90,22 @@ def description(served: Served) -> dict[str, Any]:
         "down": packed(spreading(rows, height)),
         "across": packed(spreading(cols, width)),
         "partners": [packed(evidence) for evidence in partners(model, samples.images[:N_PARTNERS])],
+        "gallery": None if model.gallery is None else exemplars(model.gallery),
+    }
+
+
+def exemplars(gallery: Gallery) -> dict[str, Any]:
+    """A gallery for the page: pictures as they are, keys as bytes, which are near enough to find them by."""
+    largest = gallery.keys.float().flatten(1).abs().amax(1).clamp_min(1e-12)
+    steps = (gallery.keys.float() / largest[:, None, None, None] * 127).round().to(torch.int8)
+    return {
+        "labels": gallery.labels.tolist(),
+        "pictures": [png(picture / 255) for picture in gallery.pictures],
+        "size": list(gallery.pictures.shape[-2:]),
+        "cells": list(gallery.keys.shape[-2:]),
+        "reach": list(gallery.reach),
+        "limits": [round(value, 6) for value in (largest / 127).tolist()],
+        "keys": base64.b64encode(steps.numpy().tobytes()).decode(),
     }
 
 

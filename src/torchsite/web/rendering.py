@@ -3,7 +3,6 @@
 from dataclasses import asdict
 
 import torch
-from torch import Tensor
 
 from torchsite.model import Explanation
 from torchsite.model.explanation import enlarge
@@ -91,24 +90,15 @@ def _evidence(result: JobResult, explanation: Explanation) -> list[Evidence]:
 
 
 def _detail(explanation: Explanation, index: int) -> Detail:
-    features, prototype = explanation.features[MOVED], explanation.prototypes[MOVED, index]
+    pictures = explanation.prototype_pictures(MOVED)
     return Detail(
         index=index,
         name=explanation.classes[index],
-        features=_pictured(features, explanation),
-        prototype=_pictured(prototype, explanation),
+        features=png(explanation.features[MOVED]) if explanation.pixels_are_features else None,
+        prototype=None if pictures is None else png(pictures[index]),
         contributions=quantise(explanation.evidence[MOVED, index]),
         logit=float(explanation.evidence[MOVED, index].sum()),
     )
-
-
-def _pictured(planes: Tensor, explanation: Explanation) -> str | None:
-    """Pixels as they are; learned features have no colours, and their mean over depth shows nothing.
-
-    This is the place for whoever can turn features into pictures.
-    """
-    pixels = planes.shape == explanation.images.shape[1:]
-    return png(planes) if pixels else None
 
 
 def _why(explanation: Explanation, index: int, against: int) -> Why:

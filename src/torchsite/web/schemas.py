@@ -119,13 +119,16 @@ class Evidence(BaseModel):
 class Detail(BaseModel):
     """One class at work: features ⊙ prototype = contributions, summed over depth.
 
-    Learned features have no colours: features and prototype are null unless they are pixels.
+    Learned features have no colours: they are null unless they are pixels, and the prototype is then shown by
+    the training picture that it fits best, if the model has a gallery.
     """
 
     index: int
     name: str
     features: str | None = Field(description="What the model saw, PNG.")
-    prototype: str | None = Field(description="What it looked for, PNG.")
+    prototype: str | None = Field(
+        description="What it looked for, PNG: the prototype, or the training picture that it fits best."
+    )
     contributions: MapOut
     logit: float
 
@@ -167,6 +170,14 @@ class MethodOut(BaseModel):
     options: dict[str, int] = Field(description="Where they differ from the library's defaults.")
 
 
+class GalleryOut(BaseModel):
+    """What prototypes of learned features are shown by."""
+
+    source: str = Field(description="The pictures that the exemplars are from.")
+    drawn: Literal["photographs", "reconstructions"]
+    n_exemplars: int
+
+
 class ModelOut(BaseModel):
     """A model that can be asked."""
 
@@ -176,6 +187,9 @@ class ModelOut(BaseModel):
     classes: list[str]
     feature_shape: list[int] = Field(description="Depth, rows, columns of what it looks at.")
     pixels: bool = Field(description="Whether it looks at pixels: then prototypes are pictures.")
+    gallery: GalleryOut | None = Field(
+        description="Exemplars that prototypes of learned features are shown by."
+    )
     max_rotation: float = Field(description="Degrees of turning that the model was trained for.")
     max_shift: float
     methods: list[MethodOut]

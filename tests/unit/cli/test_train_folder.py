@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -54,7 +55,10 @@ def test_a_folder_becomes_a_model_and_a_report_within_its_minutes(photos, tmp_pa
     page = (folder / "report.html").read_text()
     assert "confusion" in page.lower()
     assert "The folder may do harm" in page
-    assert SITE.from_pretrained(folder / "model").classes == ("blue", "red")
+    trained = SITE.from_pretrained(folder / "model")
+    assert trained.classes == ("blue", "red")
+    shown = trained.gallery.pictures.float().mean((2, 3)).argmax(1)  # the strongest colour of each exemplar
+    assert torch.equal(shown, torch.tensor([2, 0])[trained.gallery.labels])
     recipe = load_recipe(folder / "recipe.yaml")
     assert recipe.size == 32
     assert recipe.training.epochs >= 1

@@ -9,16 +9,24 @@ from PIL import Image
 
 from torchsite.model import SITE
 from torchsite.model.drawing import data_uri, draw_sheet, new_figure, png, prototype_pictures, show_heatmap
+from torchsite.model.gallery import Gallery, as_keys
 
 OPTIONS = {"widths": (2, 2), "code": 4, "trunk": (2, 2)}
 
 
-@pytest.fixture(scope="module", params=[("identity", 1), ("small_cnn", 3)], ids=["pixels", "learned"])
+KINDS = {"pixels": ("identity", 1), "learned": ("small_cnn", 3), "gallery": ("small_cnn", 3)}
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
 def explained(request):
-    extractor, channels = request.param
+    extractor, channels = KINDS[request.param]
     options = {} if extractor == "identity" else {"extractor_options": {"widths": (2, 2, 2), "depth": 4}}
     model = SITE(extractor, n_classes=3, image_shape=(channels, 16, 16), generator_options=OPTIONS, **options)
     images = torch.rand(2, channels, 16, 16)
+    if request.param == "gallery":
+        pictures = torch.randint(256, (3, 3, 16, 16), dtype=torch.uint8)
+        keys = as_keys(model.features(pictures / 255)).detach().half()
+        model.gallery = Gallery(pictures, torch.arange(3), keys, "noise")
     return images, model.explain(images)
 
 
@@ -28,16 +36,26 @@ def test_an_explanation_is_drawn_with_a_panel_for_each_class(explained):
     titles = [axes.get_title() for axes in figure.axes]
     strongest = explanation.logits[1].argsort(descending=True)[:2].tolist()
     assert titles[0] == f"seen as {explanation.classes[int(explanation.predicted[1])]}"
-    assert titles[1:3] == [f"prototype {explanation.classes[label]}" for label in strongest]
-    assert f"Σ = {float(explanation.logits[1, strongest[0]]):.2f}" in titles
+    names = [explanation.classes[label] for label in strongest]
+    total = f"Σ = {float(explanation.logits[1, strongest[0]]):.2f}"
+    if explanation.pixels_are_features:
+        assert titles[1:3] == [f"prototype {name}" for name in names]
+    elif explanation.gallery is not None:
+        assert titles[1:3] == [f"fits best: {name}" for name in names]
+    else:  # nothing can be shown of the prototypes, and nothing is made up
+        assert titles[1] == f"{names[0]}: {total}"
+        assert len(titles) == 3
+    assert any(title.endswith(total) for title in titles)
 
 
 def test_a_sheet_has_prototypes_above_and_evidence_below(explained):
     images, explanation = explained
     figure = draw_sheet(images, explanation)
     drawn = [axes.get_images()[0].get_array() for axes in figure.axes if axes.get_images()]
-    assert len(drawn) == 2 * (1 + 3 + 3)
-    np.testing.assert_allclose(np.asarray(drawn[4]), explanation.heatmaps()[0, 0].numpy(), rtol=1e-6)
+    pictured = explanation.prototype_pictures(0) is not None
+    assert len(drawn) == 2 * (1 + 3 + 3 * pictured)
+    first = 4 if pictured else 1
+    np.testing.assert_allclose(np.asarray(drawn[first]), explanation.heatmaps()[0, 0].numpy(), rtol=1e-6)
 
 
 def test_a_notebook_gets_pictures_that_need_no_network(explained):

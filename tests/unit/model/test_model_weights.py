@@ -287,7 +287,7 @@ def test_whatever_the_network_raises_becomes_a_weights_error(error, monkeypatch)
         SITE.from_pretrained("owner/name")
 
 
-def test_the_hub_is_asked_for_two_files_and_with_the_callers_options(folder, monkeypatch):
+def test_the_hub_is_asked_for_its_files_and_with_the_callers_options(folder, monkeypatch):
     asked = {}
     monkeypatch.setattr(
         pretrained, "snapshot_download", lambda name, **options: asked.update(options, name=name) or folder
@@ -296,7 +296,7 @@ def test_the_hub_is_asked_for_two_files_and_with_the_callers_options(folder, mon
     assert asked == {
         "name": "owner/name",
         "revision": "v2",
-        "allow_patterns": ["config.json", "model.safetensors"],
+        "allow_patterns": ["config.json", "model.safetensors", "gallery.safetensors"],
     }
 
 

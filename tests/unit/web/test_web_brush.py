@@ -2,12 +2,13 @@
 
 import pytest
 import torch
-from web_makers import colours, job, pose, seeded
+from web_makers import colours, job, noise_gallery, pose, seeded
 
 from torchsite.model import SITE
 from torchsite.web.brush import Brush
 from torchsite.web.engine import answer
 from torchsite.web.library import OWN, Library, Served
+from torchsite.web.pictures import png
 from torchsite.web.rendering import render
 from torchsite.web.samples import samples_for
 
@@ -71,14 +72,22 @@ def test_nothing_hidden_changes_nothing_and_all_hidden_covers_all(library):
     assert second.covered == pytest.approx(second.total, abs=1e-4)
 
 
-def test_learned_features_have_no_picture():
+def test_learned_features_have_no_picture_but_those_of_a_gallery():
     pyramid = {"depth": 2, "widths": (4, 4, 4), "common": 4}
     make = lambda: SITE("pyramid", "trunk", 3, image_shape=(3, 32, 24), extractor_options=pyramid)  # noqa: E731
-    models = {"learned": seeded(make), "colours": colours()}
+    models = {"learned": seeded(make), "gallery": seeded(make), "colours": colours()}
+    models["gallery"].gallery = noise_gallery(models["gallery"])
     library = Library({n: Served(n, model, samples_for(model.config)) for n, model in models.items()})
     for name in models:
         picture = library[name].samples.images[0]
         (found,) = answer(library, [job(picture, model=name, explainers=((OWN, name),))])
         (detail,) = render(found).detail
-        assert (detail.prototype is None) == (detail.features is None) == (name == "learned")
-        assert library.describe(library[name]).pixels == (name == "colours")
+        assert (detail.prototype is None) == (name == "learned")
+        assert (detail.features is None) == (name != "colours")
+        about = library.describe(library[name])
+        assert about.pixels == (name == "colours")
+        assert (about.gallery is not None) == (name == "gallery")
+        if name == "gallery":
+            shown = models[name].gallery.show(found.explanation.prototypes[1:])[0]
+            assert detail.prototype == png(shown[detail.index])
+            assert (about.gallery.source, about.gallery.drawn) == ("noise", "photographs")

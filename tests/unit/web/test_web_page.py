@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
-from web_makers import black_box, digits, seeded
+from web_makers import black_box, digits, noise_gallery, seeded
 
 from torchsite.cli import app
 from torchsite.errors import ConfigError, NotApplicableError
@@ -21,6 +21,7 @@ from torchsite.model.export import OnnxModel
 from torchsite.web import page as pages
 from torchsite.web import runtime
 from torchsite.web.page import spreading, write_page
+from torchsite.web.pictures import png
 
 CONTENT = {name: name.encode() * 100 for name in runtime.FILES}
 
@@ -55,7 +56,13 @@ def test_spreading_is_how_evidence_becomes_pixels(cells, pixels):
     assert float(spread.sum()) == pytest.approx(float(evidence.sum()), abs=1e-3)
 
 
-@pytest.mark.parametrize("make", [digits, learned])
+def with_gallery():
+    model = learned()
+    model.gallery = noise_gallery(model)
+    return model
+
+
+@pytest.mark.parametrize("make", [digits, learned, with_gallery])
 def test_the_folder_has_all_that_the_page_needs(tmp_path, make):
     model = make()
     written = write_page(model, "mine", tmp_path / "site", CONTENT)
@@ -72,10 +79,23 @@ def test_the_folder_has_all_that_the_page_needs(tmp_path, make):
     images = torch.rand(2, *model.config.image_shape)
     found, explained = OnnxModel(files["page/model.onnx"])(images), model.explain(images)
     torch.testing.assert_close(found["evidence"], explained.evidence, rtol=1e-4, atol=1e-5)
-    assert ("prototypes" in found) == model.pixels_are_features
+    assert ("features" in found) == model.pixels_are_features
+    assert ("prototypes" in found) == (model.pixels_are_features or model.gallery is not None)
+    assert (about["gallery"] is None) == (about["model"]["gallery"] is None) == (model.gallery is None)
     partner = np.frombuffer(base64.b64decode(about["partners"][0]), "<f4")
     assert len(partner) == np.prod(about["cells"])
     assert len(about["partners"]) == min(8, len(about["samples"]))
+
+
+def test_the_page_has_the_gallery_of_the_model():
+    gallery = with_gallery().gallery
+    sent = pages.exemplars(gallery)
+    steps = torch.frombuffer(bytearray(base64.b64decode(sent["keys"])), dtype=torch.int8)
+    keys = steps.reshape(gallery.keys.shape) * torch.tensor(sent["limits"])[:, None, None, None]
+    torch.testing.assert_close(keys, gallery.keys.float(), rtol=0, atol=2e-3)
+    assert sent["labels"] == gallery.labels.tolist()
+    assert sent["pictures"] == [png(picture / 255) for picture in gallery.pictures]
+    assert (sent["cells"], sent["reach"]) == ([8, 8], [2, 2])
 
 
 def test_the_page_loads_from_its_own_folder_only(tmp_path):

@@ -7,6 +7,7 @@ import torch
 from PIL import Image
 
 from torchsite.model import SITE, BlackBox
+from torchsite.model.gallery import Gallery, as_keys
 from torchsite.randomness import make_rng
 from torchsite.transforms.affine import AffineTransform
 from torchsite.web.engine import Job
@@ -40,6 +41,17 @@ def colours():
 def library():
     models = {"digits": digits(), "digits_black_box": black_box(), "colours": colours()}
     return Library({name: Served(name, model, samples_for(model.config)) for name, model in models.items()})
+
+
+def noise_gallery(model, each=3):
+    """Exemplars of noise for all classes of a model of learned features."""
+    labels = torch.arange(model.config.n_classes).repeat(each)
+    pictures = torch.randint(
+        256, (len(labels), *model.config.image_shape), dtype=torch.uint8, generator=make_rng(0)
+    )
+    with torch.no_grad():
+        keys = as_keys(model.features(pictures / 255)).half()
+    return Gallery(pictures, labels, keys, "noise")
 
 
 def pose(angle=0.0, right=0.0, down=0.0):

@@ -1,5 +1,6 @@
 // The answer to a question from a model's own outputs: what torchsite.web.engine and .rendering do on the server.
 
+import { Gallery } from "./gallery.js";
 import { centred, cosine, mask, masked, moved, sampler, seen } from "./poses.js";
 
 const TOP = 10;
@@ -30,6 +31,8 @@ export class Shapes {
     [this.channels, this.rows, this.cols] = page.model.image_shape;
     [this.down, this.right] = page.cells;
     this.classes = page.model.classes;
+    this.features = page.model.feature_shape.reduce((total, side) => total * side, 1);
+    this.gallery = page.gallery && new Gallery(page.gallery, page.model.feature_shape);
     this.same = this.down === this.rows && this.right === this.cols;
     this.taps = { down: taps(floats(page.down), this.down, this.rows), across: taps(floats(page.across), this.right, this.cols) };
   }
@@ -123,15 +126,21 @@ function evidenceOf(shapes, run, asked) {
   });
 }
 
+/** A prototype is a picture where features are pixels; else the exemplar that it fits best, if there are any. */
+function pictured(shapes, run, index, picture) {
+  if (!run.prototypes) return null;
+  const values = run.prototypes.slice(index * shapes.features, (index + 1) * shapes.features);
+  return shapes.gallery ? shapes.gallery.nearest(values, index) : picture(values);
+}
+
 function detailOf(shapes, run, index) {
-  const n = shapes.channels * shapes.rows * shapes.cols;
   const picture = (values) => ({ channels: shapes.channels, rows: shapes.rows, cols: shapes.cols, values });
   const cells = shapes.evidence(run, index);
   return {
     index,
     name: shapes.classes[index],
     features: run.features ? picture(run.features) : null,
-    prototype: run.prototypes ? picture(run.prototypes.slice(index * n, (index + 1) * n)) : null,
+    prototype: pictured(shapes, run, index, picture),
     contributions: { rows: shapes.down, cols: shapes.right, limit: largest(cells), values: cells.slice() },
     logit: sum(cells),
   };

@@ -86,6 +86,24 @@ export function drawPicture(canvas, { channels, rows, cols, values }) {
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
+const exemplars = new Map(); // decoded once
+
+/** An exemplar where its prototype stands; what is bare around it is grey. */
+export async function drawExemplar(canvas, { picture, size: [rows, cols], shift: [down, right] }) {
+  const wanted = (canvas.wanted = `${down},${right},${picture}`);
+  if (!exemplars.has(picture)) {
+    const bytes = Uint8Array.from(atob(picture), (letter) => letter.charCodeAt(0));
+    exemplars.set(picture, createImageBitmap(new Blob([bytes], { type: "image/png" })));
+  }
+  const bitmap = await exemplars.get(picture);
+  if (canvas.wanted !== wanted) return; // a later one is on its way
+  if (canvas.width !== cols || canvas.height !== rows) Object.assign(canvas, { width: cols, height: rows });
+  const context = canvas.getContext("2d");
+  context.fillStyle = "rgb(128 128 128)";
+  context.fillRect(0, 0, cols, rows);
+  context.drawImage(bitmap, right, down);
+}
+
 export const isIdentity = (pose) => pose.angle === 0 && pose.right === 0 && pose.down === 0 && pose.scale === 1;
 
 /** The canvas' coordinates become those of the moved picture: centre 0, shorter side 1. */

@@ -1,7 +1,7 @@
 // The classes: bars that are sums of maps, a class at work, and one class against another.
 
 import { byId, make, number, say } from "./dom.js";
-import { drawMap, drawPicture, drawSmallMap } from "./maps.js";
+import { drawExemplar, drawMap, drawPicture, drawSmallMap } from "./maps.js";
 
 const percent = (share) => `${(100 * share).toFixed(share > 0.995 || share < 0.0995 ? 1 : 0)} %`;
 const signed = (value) => (value < 0 ? "− " : "+ ") + number(Math.abs(value));
@@ -102,12 +102,13 @@ class Figure {
     this.image.alt = label;
   }
 
-  /** A PNG in base64, or numbers. */
+  /** A PNG in base64, numbers, or an exemplar and its place. */
   picture(data) {
-    const numbers = typeof data !== "string";
-    Object.assign(this.canvas, { hidden: !numbers });
-    Object.assign(this.image, { hidden: numbers });
-    if (numbers) drawPicture(this.canvas, data);
+    const file = typeof data === "string";
+    Object.assign(this.canvas, { hidden: file });
+    Object.assign(this.image, { hidden: !file });
+    if (data.picture) drawExemplar(this.canvas, data);
+    else if (!file) drawPicture(this.canvas, data);
     else this.image.src = `data:image/png;base64,${data}`;
   }
 }
@@ -125,16 +126,18 @@ class Product {
   }
 
   show(detail, pose) {
-    const pictured = detail.prototype !== null;
-    this.element.classList.toggle("learned", !pictured);
-    for (const factor of this.factors) factor.hidden = !pictured;
+    const [pixels, pictured] = [detail.features !== null, detail.prototype !== null];
+    this.element.classList.toggle("learned", !pixels);
+    this.element.classList.toggle("pictured", !pixels && pictured);
+    for (const factor of this.factors) factor.hidden = !pixels;
+    this.prototype.element.hidden = !pictured;
     this.contributions.named(pictured ? "contributions" : `“${detail.name}”: contributions`, `What each place contributes to ${detail.name}`);
-    if (pictured) {
+    if (pixels) {
       this.seen.named("seen", "What the model sees");
       this.prototype.named(`“${detail.name}” here`, `The prototype of ${detail.name} for this picture`);
       this.seen.picture(detail.features);
-      this.prototype.picture(detail.prototype);
-    }
+    } else this.prototype.named(`“${detail.name}” fits`, `The training picture that the prototype of ${detail.name} fits best`);
+    if (pictured) this.prototype.picture(detail.prototype);
     drawMap(this.contributions.canvas, detail.contributions, pose);
     say(this.sum, number(detail.logit));
     say(this.name, `, the logit of ${detail.name}`);
@@ -149,11 +152,17 @@ export function showDetails(answer, pose) {
   shown.forEach((product, i) => product.show(answer.detail[i], pose));
 }
 
-/** What the two factors are: pixels can be looked at, learned features cannot. */
-export function tellDetails({ pixels, feature_shape: [depth, rows, cols] }) {
+const DRAWN = { photographs: "", reconstructions: ", as a small decoder draws them from their features" };
+
+/** What the two factors are: pixels can be looked at; learned features by pictures that have them, or not at all. */
+export function tellDetails({ pixels, gallery, feature_shape: [depth, rows, cols] }) {
+  const learned = `This model does not look at pixels but at ${depth} learned features in ${rows}×${cols} places. What it looks for there has no colours`;
+  const shown = gallery && `of some training pictures of the class (${gallery.source}${DRAWN[gallery.drawn]}) the one`;
   byId("class-hint").textContent = pixels
     ? "What the model sees, times what it looks for, gives what each place contributes."
-    : `This model does not look at pixels but at ${depth} learned features in ${rows}×${cols} places. What it looks for there has no colours, so no prototype is drawn: only what each place contributes.`;
+    : gallery
+      ? `${learned}: shown is, ${shown} that fits it best, moved to where it fits best. Beside it, what each place contributes.`
+      : `${learned}, and no gallery of training pictures lies beside the model, so no prototype is drawn: only what each place contributes.`;
 }
 
 const contrast = { figure: new Figure("map"), sums: new Sums(), hint: make("p", { class: "hint" }) };
