@@ -7,7 +7,7 @@ the exemplars x_e of class i, the one that the prototype, held against it, finds
 
 S_s moves the features by whole cells: prototypes are drawn where the model looks for the class, exemplars
 stand where they were photographed. What is shown is S_s x_e. Only the place is looked for; how far the
-prototypes of a class are turned cannot be told from them (docs/design/prototypes.md).
+prototypes of a class are turned cannot be told from them (docs/design/galleries.md).
 
 Features are averaged to at most 8 × 8 cells before they are compared.
 """

@@ -3,7 +3,7 @@
     L = mean |D(z) - x| + mean |∇D(z) - ∇x|,        z = F1(x), without a gradient
 
 It shows what the features keep of a picture. Prototypes are no features of any picture: what it makes of
-them cannot be read (docs/design/prototypes.md), so it is asked for exemplars only.
+them cannot be read (docs/design/galleries.md), so it is asked for exemplars only.
 """
 
 import math
