@@ -29,8 +29,8 @@ N_PICTURES: Mapping[str, int] = {
 N_SLOW: Mapping[str, int] = {
     "patch_deletion": 200,
     "one_map_share": 200,
-    "frame_control": 32,
-    "grid_pointing": 32,
+    "frame_control": 16,
+    "grid_pointing": 8,
     "insertion": 200,
     "deletion": 200,
 }
