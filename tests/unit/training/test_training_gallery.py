@@ -94,7 +94,9 @@ def test_reconstructed_exemplars_are_not_the_pictures():
     plain, drawn = (
         unchanged(
             model,
-            lambda kind=kind: make_gallery(model, pictures, rng=make_rng(0), per_class=2, reconstructed=kind, decoder_steps=5),
+            lambda kind=kind: make_gallery(
+                model, pictures, rng=make_rng(0), per_class=2, reconstructed=kind, decoder_steps=5
+            ),
         )
         for kind in (False, True)
     )
