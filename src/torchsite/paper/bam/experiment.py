@@ -19,6 +19,7 @@ from typing import Any, TypedDict
 from matplotlib.figure import Figure
 
 from torchsite.attribution import METHODS
+from torchsite.configs import to_mapping
 from torchsite.paper.bam.models import LABELLINGS, RECIPE, settings_of, train_all
 from torchsite.paper.bam.sheet import SHEET, Sheet, draw_sheets, make_sheet
 from torchsite.paper.bam.steps import Row, measure_methods, measure_model
@@ -28,6 +29,7 @@ from torchsite.paper.models import KINDS, training_seconds
 from torchsite.paper.section import CONSISTENCY, Pictures, own_first, row_name, source, spoken
 from torchsite.report.format import estimate, look_up, markdown_table, method_name, score
 from torchsite.results import Result
+from torchsite.training.recipes import load_recipe
 
 QUICK_METHODS = ("self_explanation", "gradient", "grad_cam", "excitation_backprop", "random")
 
@@ -55,6 +57,9 @@ the model of that kind; methods that read a layer read the features of the extra
 number of pictures depends on the cost. MCS has a floor of 0; IDR and IIR are shown over what the same
 comparison gives between different pictures. Pointing is at τ = 0, with what any point gets in brackets.
 What was tried stands in [design/bam.md](design/bam.md).
+"""
+FIRST = """**Of the first recipe** (`bam_first`): maps were not asked to be true then. What the present
+recipe gives for the model of objects stands at the end of [design/bam.md](design/bam.md).
 """
 
 
@@ -92,6 +97,7 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
     }
     config = {
         "recipe": RECIPE,
+        "terms": [to_mapping(term) for term in load_recipe(RECIPE).training.terms],
         "changes": settings,
         "n_train": len(halves.train),
         "n_test": len(halves.test),
@@ -130,6 +136,7 @@ def section(result: Result, pictures: Pictures) -> str:
         f"## BAM: objects on scenes, {TITLES[result.name]}\n",
         f"{source(result)}\n",
         introduction,
+        *([] if "terms" in config else [FIRST]),
         _of_models(result),
         "\n".join(f"- {sentence}" for sentence in verdict_sentences(result.values["verdict"])) + "\n",
         "### Pictures as they are\n",
