@@ -125,6 +125,12 @@ _ALL = (
         "bam.experiment",
         "bam",
     ),
+    Experiment(
+        "bam_objects",
+        "the model of objects that ships: where its maps lie, and whether they are true",
+        "bam.objects",
+        writes="accuracy_bam_objects",
+    ),
     Experiment("bam_motion", "the object alone moves: do maps follow it, or the frame?", "bam.motion"),
     Experiment("bam_photograph", "its sheets for a cat's face on a pagoda", "bam.photograph", public=True),
     Experiment("bam_scratch", "objects on scenes, learnt from nothing", "bam.experiment", "bam_scratch"),
