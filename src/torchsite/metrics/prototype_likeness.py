@@ -21,7 +21,8 @@ from torchsite.errors import ConfigError, NotApplicableError
 from torchsite.metrics.estimate import Estimate, estimate, ratio
 from torchsite.metrics.grouping import one_hot, partner_offset
 from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
-from torchsite.metrics.self_consistency import Consistency, consistencies, consistency_scores
+from torchsite.metrics.self_consistency import Consistency, consistencies
+from torchsite.metrics.similarity import masked_cosine, masked_pearson
 from torchsite.modes import evaluating
 from torchsite.shapes import Images, Prototypes
 from torchsite.transforms import Transform
@@ -40,6 +41,7 @@ class PrototypeLikeness(Measure):
     """The share of pictures nearest to the prototype of their predicted class; consistency of prototypes."""
 
     of_model = True
+    of_prototypes = True
     shares_passes = True
     headline = ("nearest", "nearest_transformed", "consistency.raw", "consistency.floor")
 
@@ -93,6 +95,23 @@ def likeness(prototypes: Prototypes, features: Tensor) -> Float[Tensor, "batch c
 def prototype_consistency(
     untouched: Prototypes, renewed: Prototypes, transform: Transform, offset: int
 ) -> Float[Tensor, "batch 5"]:
-    """Means over classes and depth of what `consistency_scores` finds for each of their maps."""
-    pairs = zip(untouched.flatten(1, 2).unbind(1), renewed.flatten(1, 2).unbind(1), strict=True)
-    return torch.stack([consistency_scores(a, b, transform, offset) for a, b in pairs]).mean(0).cpu()
+    """For each picture the means over classes: raw, centred, whether they count; floor, whether it counts.
+
+    The cosine of a class runs over depth, rows and columns together.
+    """
+    n, n_classes, depth, rows, cols = renewed.shape
+    shape = (n * n_classes, depth * rows, cols)
+    mask = transform.mask((rows, cols))
+    masks = mask[:, None, None].expand(n, n_classes, depth, rows, cols).reshape(shape)
+    carried, others = (transform(maps).reshape(shape) for maps in (untouched, untouched.roll(-offset, 0)))
+    there = renewed.reshape(shape)
+    scores = (
+        masked_cosine(carried, there, masks),
+        masked_pearson(carried, there, masks),
+        masked_cosine(others, there, masks),
+    )
+    raw, centred, floor = (part.unflatten(0, (n, n_classes)).mean(1) for part in scores)
+    counts = mask.flatten(1).any(1)
+    has_partner = counts & (offset % max(n, 1) != 0)
+    columns = [raw, centred, counts.double(), floor * has_partner, has_partner.double()]
+    return torch.stack(columns, dim=1).cpu()

@@ -100,7 +100,8 @@ class LateralGenerator(EncodedGenerator):
         self.blocks = nn.ModuleList(
             conv_block(drawn, after) for drawn, after in zip(trunk, [*trunk[1:], trunk[-1]], strict=True)
         )
-        self.heads = nn.Conv2d(trunk[-1], n_classes * depth * side**2, 3, padding=1)
+        kernel = 3 if side == 1 else 1  # of a coarse cell, the last block has seen the neighbours
+        self.heads = nn.Conv2d(trunk[-1], n_classes * depth * side**2, kernel, padding=kernel // 2)
         self.shuffle = nn.PixelShuffle(side)
 
     def forward(self, features: Features) -> Prototypes:

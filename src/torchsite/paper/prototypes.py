@@ -1,0 +1,182 @@
+"""Prototypes that strangers can read (the paper's Figure 2), MNIST and Fashion-MNIST.
+
+Claim:    all ten prototypes of a picture, upright and posed, are taken for their classes by two networks that
+          took no part in training; the picture resembles most the prototype of the class it is given to; and
+          prototypes follow the picture.
+Command:  torchsite reproduce prototypes
+Cost:     two judges for each data set, some minutes, kept in the folder; then a pass over the test pictures.
+
+The models are those of the folders beside, else the shipped ones. Where the run that made a model began with
+another (`begin` of its recipe), that one is measured as well: the prototypes before they had to be readable.
+"""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+from torchsite.data import Dataset, batches, load_dataset, to_float
+from torchsite.evaluation.remembering import remembering
+from torchsite.metrics import Accuracy, Measure, Poses, PrototypeLikeness, PrototypeRecognition, plain
+from torchsite.model import SITE, load
+from torchsite.model.drawing import new_figure, show_picture
+from torchsite.paper.cache import save_result
+from torchsite.paper.experiment import Arrays
+from torchsite.paper.judges import JUDGES, make_judge
+from torchsite.paper.models import N_QUICK, pair_beside
+from torchsite.paper.section import Pictures, source
+from torchsite.paper.shown import first_right, pose_of, predictions
+from torchsite.report.format import NOTHING, markdown_table, number, score
+from torchsite.results import Result
+
+RECIPES: Mapping[str, str] = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}
+TARGETS: Mapping[str, Mapping[str, float]] = {
+    "mnist": {"untransformed": 0.95, "transformed": 0.90},
+    "fashion_mnist": {"untransformed": 0.80, "transformed": 0.70},
+}
+VIEWS: Mapping[str, str] = {"untransformed": "upright", "transformed": "posed"}
+JUDGE_EPOCHS = 4.0
+N_SHOWN = 5
+BATCH = 250
+
+
+def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
+    """Train the judges, or take them from `folder`, and let them name the prototypes of both models."""
+    started = time.monotonic()
+    values: dict[str, Any] = {}
+    arrays: dict[str, Tensor] = {}
+    weights = {}
+    for recipe in RECIPES:
+        pair = pair_beside(recipe, folder, quick=quick, progress=progress)
+        train = load_dataset("mnist_sample" if quick else recipe, "train")[: N_QUICK["train"] if quick else None]
+        test = pair.test[: 60 if quick else None]
+        judges = {
+            name: make_judge(
+                name, train, pair.site.config.family, folder / f"{recipe}-{name}.safetensors", JUDGE_EPOCHS
+            )
+            for name in JUDGES
+        }
+        values[recipe] = {
+            "judges": {name: accuracy(judge, test, pair.site) for name, judge in judges.items()},
+            "now": measured(pair.site, test, judges),
+        }
+        before = folder.with_name(recipe) / "site" / "begin" / "model"
+        if before.is_dir() and not quick:
+            earlier = load(before)
+            assert isinstance(earlier, SITE)
+            values[recipe]["before"] = measured(earlier, test, judges)
+        shown = drawn(pair.site, test)
+        arrays |= {f"{recipe}_{name}": array for name, array in shown.items()}
+        values[recipe]["classes"] = list(test.classes)
+        weights[recipe] = pair.description()["weights"]
+    config = {
+        "n_images": {recipe: N_QUICK["test"] if quick else 10_000 for recipe in RECIPES},
+        "judge_epochs": JUDGE_EPOCHS,
+        "weights of": weights,
+        "quick": quick,
+    }
+    result = Result("prototypes", values, config, 0, time.monotonic() - started)
+    return save_result(result, folder, arrays)
+
+
+def measured(model: SITE, test: Dataset, judges: Mapping[str, nn.Module]) -> dict[str, Any]:
+    """What the judges say of the prototypes, and how prototypes resemble and follow the pictures."""
+    shared = remembering(model.eval())
+    poses = Poses(model.config.family, n=1)
+    options: dict[str, Any] = {"n_classes": model.config.n_classes, "poses": poses}
+    measures: dict[str, Measure] = {
+        name: PrototypeRecognition(shared, shared, judge=judge, **options) for name, judge in judges.items()
+    }
+    measures |= {
+        "likeness": PrototypeLikeness(shared, shared, **options),
+        "accuracy": Accuracy(shared, shared, **options),
+    }
+    for number_, (images, labels) in enumerate(batches(test, BATCH)):
+        indices = number_ * BATCH + torch.arange(len(images))
+        for measure in measures.values():
+            measure.update(images, labels, labels, indices)
+        shared.forget()
+    return {name: plain(measure.compute()) for name, measure in measures.items()}
+
+
+def accuracy(judge: nn.Module, test: Dataset, model: SITE) -> Any:
+    """How often a judge is right about pictures, upright and posed: what it could say of prototypes at best."""
+    measure = Accuracy(lambda images, _: images[:, 0], judge, poses=Poses(model.config.family, n=1))
+    for number_, (images, labels) in enumerate(batches(test, BATCH)):
+        measure.update(images, labels, labels, number_ * BATCH + torch.arange(len(images)))
+    return plain(measure.compute())
+
+
+def drawn(model: SITE, test: Dataset) -> dict[str, Tensor]:
+    """The first right picture of each of some classes, upright and posed, with the prototypes of all."""
+    classes = range(0, len(test.classes), max(1, len(test.classes) // N_SHOWN))
+    rows = first_right(predictions(model, test), test, list(classes)[:N_SHOWN], 1)
+    images = to_float(test.images[rows])
+    pictures = torch.stack([images, pose_of(model, rows)(images)], dim=1).flatten(0, 1)
+    found = model.explain(pictures)
+    return {"pictures": pictures, "prototypes": found.prototypes, "predicted": found.predicted}
+
+
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """Figure 2 of the paper for each data set: pictures, upright and posed, and all their prototypes."""
+    if not arrays:
+        return {}
+    return {f"{result.name}-{recipe}": _sheet(result, arrays, recipe) for recipe in RECIPES}
+
+
+def _sheet(result: Result, arrays: Arrays, recipe: str) -> Figure:
+    classes: list[str] = result.values[recipe]["classes"]
+    pictures, prototypes = (arrays[f"{recipe}_{name}"] for name in ("pictures", "prototypes"))
+    figure, grid = new_figure(len(pictures), 1 + len(classes), 0.8)
+    for i, (first, *others) in enumerate(grid):
+        show_picture(first, pictures[i], f"seen as {classes[int(arrays[f'{recipe}_predicted'][i])]}")
+        for name, axes, prototype in zip(classes, others, prototypes[i], strict=True):
+            show_picture(axes, prototype, name)
+    return figure
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """The judges' answers beside what was aimed at, what they say of real pictures, and what was before."""
+    parts = [f"## Prototypes that strangers can read\n\n{source(result)}\n"]
+    for recipe, title in RECIPES.items():
+        values = result.values[recipe]
+        now, before = values["now"], values.get("before")
+        rows = [
+            [
+                f"named by the {judge} judge, {spoken}",
+                score(now, judge, view),
+                score(before, judge, view),
+                number(TARGETS[recipe][view], 2),
+                score(values["judges"], judge, view),
+            ]
+            for view, spoken in VIEWS.items()
+            for judge in values["judges"]
+        ]
+        rows += [
+            [name, score(now, *path), score(before, *path), target, NOTHING]
+            for name, path, target in OTHERS
+        ]
+        floor = now["likeness"]["nearest_floor"]
+        parts.append(
+            f"### {title}\n\nAll prototypes of {result.config['n_images'][recipe]:,} test pictures.\n\n"
+            + markdown_table(["", "now", "before", "aimed at", "the judge on real pictures"], rows)
+            + f"\nChance names 0.1 of the prototypes; the commonest answer is nearest for {floor:.2f}.\n"
+            + pictures.sheet(f"{result.name}-{recipe}", f"{title}: pictures and the prototypes of all classes")
+        )
+    return "\n".join(parts)
+
+
+OTHERS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("accuracy, upright", ("accuracy", "untransformed"), NOTHING),
+    ("accuracy, posed", ("accuracy", "transformed"), NOTHING),
+    ("nearest prototype is the predicted class', upright", ("likeness", "nearest"), NOTHING),
+    ("nearest prototype is the predicted class', posed", ("likeness", "nearest_transformed"), NOTHING),
+    ("consistency of prototypes, raw", ("likeness", "consistency", "raw"), NOTHING),
+    ("consistency of prototypes, floor", ("likeness", "consistency", "floor"), NOTHING),
+    ("consistency of prototypes, calibrated", ("likeness", "consistency", "calibrated"), NOTHING),
+    ("consistency of prototypes, centred", ("likeness", "consistency", "centred"), NOTHING),
+)
