@@ -73,7 +73,7 @@ def measure(name: str, rounds: int, batch_size: int) -> dict[str, Any]:
 
 
 def learn(n: int) -> dict[str, Any]:
-    """What a short training of the recipe mnist_first reaches in either precision: one epoch of `n` digits."""
+    """What a short training of recipe mnist_first reaches in either precision: one epoch of `n` digits."""
     train, test = load_dataset("mnist", "train")[:n], load_dataset("mnist", "test")
     found: dict[str, Any] = {"pictures": n}
     for precision in ("32", "bf16"):

@@ -1,13 +1,13 @@
-"""Prototype likeness: does a picture resemble the prototype of the class it is given to, and do prototypes move?
+"""Prototype likeness: does a picture resemble its predicted class' prototype, and do prototypes move with it?
 
     nearest     = share of x with argmax_i cos(w_i(x), F1(x)) = argmax_i logit_i(x)
     consistency = mean over x, β and i of cos(m_β ⊙ T_β(w_i(x)), m_β ⊙ w_i(T_β x))
 
-The first asks whether the decision rests on likeness: logits are products, which large prototypes win whatever
-they show, the cosine knows no size. Its floor is the share of the commonest answer. The second is
-self-consistency of the prototypes themselves: where features are pixels, maps are mostly the picture, and follow
-it whatever the prototypes do. The floor takes the prototypes of another picture of the batch, for all classes.
-Both exist for any features; prototypes are moved at the resolution of the features.
+The first asks whether the decision rests on likeness: logits are products, which large prototypes win
+whatever they show, the cosine knows no size. Its floor is the share of the commonest answer. The second is
+self-consistency of the prototypes themselves: where features are pixels, maps are mostly the picture, and
+follow it whatever the prototypes do. The floor takes the prototypes of another picture of the batch, for all
+classes. Both exist for any features; prototypes are moved at the resolution of the features.
 """
 
 from typing import Any, NamedTuple

@@ -47,8 +47,8 @@ class ReadablePrototypes(Term, name="readable_prototypes"):
                 raise ConfigError(f"{self.name}.readers: no {reader!r}: {did_you_mean(reader, READERS)}")
         if not self.readers or self.n_read < 1 or not self.reader_epochs > 0:
             raise ConfigError(
-                f"{self.name}: expected one reader or more, which learn and read something, got "
-                f"readers = {list(self.readers)}, reader_epochs = {self.reader_epochs}, n_read = {self.n_read}"
+                f"{self.name}: expected one reader or more, which learn and read something, got readers = "
+                f"{list(self.readers)}, reader_epochs = {self.reader_epochs}, n_read = {self.n_read}"
             )
         for field in ("ramp", "blur", "dimming", "noise"):
             if not getattr(self, field) >= 0:

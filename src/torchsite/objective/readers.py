@@ -1,4 +1,4 @@
-"""Readers: small networks that read pictures which were moved, blurred, dimmed and noised, and then never learn.
+"""Readers: small networks that learn to read moved, blurred, dimmed and noised pictures, and then are frozen.
 
 A prototype that is to be read by strangers must not be read by its writer: the network would write marks that
 only it understands. Readers are trained first, on the pictures of the data upright and posed, and frozen.

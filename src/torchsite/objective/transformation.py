@@ -39,10 +39,10 @@ class TransformationTerm(Term, name="transformation"):
 
     `targets` are the mean of each class, forgotten by `mean_decay` where features are learnt; the mean of
     `n_exemplars` of the `n_nearest` pictures of the class that are nearest to x; or one random picture each
-    (`sampled`). With `choose: best` the one of these exemplars that the prototype resembles most is the target
-    instead of their mean: a prototype may settle for one, and need not be a blend. `unseen` says whether
-    prototypes are free where the posed picture shows nothing, or are asked to be black there as well. `warp`
-    says which side is carried into the pose of the other.
+    (`sampled`). With `choose: best` the one of these exemplars that the prototype resembles most is the
+    target instead of their mean: a prototype may settle for one, and need not be a blend. `unseen` says
+    whether prototypes are free where the posed picture shows nothing, or are asked to be black there as well.
+    `warp` says which side is carried into the pose of the other.
     """
 
     weight: float = 5.0
@@ -66,11 +66,13 @@ class TransformationTerm(Term, name="transformation"):
             )
         if self.choose == "best" and self.targets != "nearest":
             raise ConfigError(
-                f"transformation.choose: best chooses among the exemplars of targets: nearest, got {self.targets}"
+                "transformation.choose: best chooses among the exemplars of targets: nearest, got "
+                f"{self.targets}"
             )
         if self.unseen == "black" and self.warp == "prototype":
             raise ConfigError(
-                "transformation.unseen: black corners can be asked for where targets are warped: use warp: target"
+                "transformation.unseen: black corners can be asked for where targets are warped: "
+                "use warp: target"
             )
         if not 0 <= self.mean_decay < 1:
             raise ConfigError(
@@ -104,7 +106,14 @@ class TransformationTerm(Term, name="transformation"):
         losses = []
         for seen in step.judged:
             raw = seen.run.raw_prototypes
-            loss = transformation_loss(raw, targets, seen.pose, slope=step.model.bce_slope, warp=self.warp, masked=self.unseen == "free")
+            loss = transformation_loss(
+                raw,
+                targets,
+                seen.pose,
+                slope=step.model.bce_slope,
+                warp=self.warp,
+                masked=self.unseen == "free",
+            )
             judged = seen.all_poses.inverse() if self.warp == "prototype" else seen.all_poses
             losses.append(loss * coverage(judged, (raw.shape[-2], raw.shape[-1]), step.batch.share))
         mean = torch.stack(losses).mean()

@@ -62,6 +62,7 @@ def make_judge(name: str, data: Dataset, family: TransformFamily, path: Path, ep
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(make_rng(SEED, "judge", name).initial_seed() % 2**32)
         network = JUDGES[name](data.images.shape[1], len(data.classes))
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if not path.exists():
             rng = make_rng(SEED, "judging", name)
             teach(network, data, family, CLEAR, epochs=epochs, rng=rng)

@@ -29,7 +29,7 @@ from torchsite.paper.experiment import Arrays
 from torchsite.paper.judges import JUDGES, make_judge
 from torchsite.paper.models import N_QUICK, pair_beside
 from torchsite.paper.section import Pictures, source
-from torchsite.paper.shown import first_right, pose_of, predictions
+from torchsite.paper.shown import pose_of
 from torchsite.report.format import NOTHING, markdown_table, number, score
 from torchsite.results import Result
 
@@ -52,7 +52,9 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     weights = {}
     for recipe in RECIPES:
         pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-        train = load_dataset("mnist_sample" if quick else recipe, "train")[: N_QUICK["train"] if quick else None]
+        train = load_dataset("mnist_sample" if quick else recipe, "train")[
+            : N_QUICK["train"] if quick else None
+        ]
         test = pair.test[: 60 if quick else None]
         judges = {
             name: make_judge(
@@ -74,7 +76,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
         values[recipe]["classes"] = list(test.classes)
         weights[recipe] = pair.description()["weights"]
     config = {
-        "n_images": {recipe: N_QUICK["test"] if quick else 10_000 for recipe in RECIPES},
+        "n_images": dict.fromkeys(RECIPES, N_QUICK["test"] if quick else 10000),
         "judge_epochs": JUDGE_EPOCHS,
         "weights of": weights,
         "quick": quick,
@@ -104,7 +106,7 @@ def measured(model: SITE, test: Dataset, judges: Mapping[str, nn.Module]) -> dic
 
 
 def accuracy(judge: nn.Module, test: Dataset, model: SITE) -> Any:
-    """How often a judge is right about pictures, upright and posed: what it could say of prototypes at best."""
+    """How often a judge is right about pictures, upright and posed: the most to hope for with prototypes."""
     measure = Accuracy(lambda images, _: images[:, 0], judge, poses=Poses(model.config.family, n=1))
     for number_, (images, labels) in enumerate(batches(test, BATCH)):
         measure.update(images, labels, labels, number_ * BATCH + torch.arange(len(images)))
@@ -112,9 +114,9 @@ def accuracy(judge: nn.Module, test: Dataset, model: SITE) -> Any:
 
 
 def drawn(model: SITE, test: Dataset) -> dict[str, Tensor]:
-    """The first right picture of each of some classes, upright and posed, with the prototypes of all."""
-    classes = range(0, len(test.classes), max(1, len(test.classes) // N_SHOWN))
-    rows = first_right(predictions(model, test), test, list(classes)[:N_SHOWN], 1)
+    """The first picture of each of some classes, upright and posed, with the prototypes of all classes."""
+    first = [int((test.labels == label).nonzero()[0]) for label in range(len(test.classes))]
+    rows = torch.tensor(first[:: max(1, len(first) // N_SHOWN)][:N_SHOWN])
     images = to_float(test.images[rows])
     pictures = torch.stack([images, pose_of(model, rows)(images)], dim=1).flatten(0, 1)
     found = model.explain(pictures)
@@ -157,15 +159,16 @@ def section(result: Result, pictures: Pictures) -> str:
             for judge in values["judges"]
         ]
         rows += [
-            [name, score(now, *path), score(before, *path), target, NOTHING]
-            for name, path, target in OTHERS
+            [name, score(now, *path), score(before, *path), target, NOTHING] for name, path, target in OTHERS
         ]
         floor = now["likeness"]["nearest_floor"]
         parts.append(
             f"### {title}\n\nAll prototypes of {result.config['n_images'][recipe]:,} test pictures.\n\n"
             + markdown_table(["", "now", "before", "aimed at", "the judge on real pictures"], rows)
             + f"\nChance names 0.1 of the prototypes; the commonest answer is nearest for {floor:.2f}.\n"
-            + pictures.sheet(f"{result.name}-{recipe}", f"{title}: pictures and the prototypes of all classes")
+            + pictures.sheet(
+                f"{result.name}-{recipe}", f"{title}: pictures and the prototypes of all classes"
+            )
         )
     return "\n".join(parts)
 

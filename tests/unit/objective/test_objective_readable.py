@@ -1,4 +1,4 @@
-"""Readable prototypes: strangers read, and are never taught by the writer; the best exemplar is the target."""
+"""Readable prototypes: strangers read, untaught by the writer; the best exemplar is the target."""
 
 from dataclasses import replace
 
@@ -86,7 +86,7 @@ def test_a_term_that_leaves_corners_free_must_not_ask_for_black_while_it_warps_p
 
 
 def test_the_best_of_means_is_refused():
-    with pytest.raises(ConfigError, match="transformation.choose: best"):
+    with pytest.raises(ConfigError, match="choose: best chooses"):
         make_both(terms=[transformation(targets="mean", choose="best")])
 
 

@@ -118,7 +118,9 @@ def test_a_recipe_can_begin_with_what_reads_alone(kind, tmp_path):
     again = begin_model(override(recipe, changes | {"model.generator_options.trunk": [8, 4]}), data())
     old, new = model.state_dict(), again.state_dict()
     same = {name for name, value in new.items() if name in old and value.equal(old[name])}
-    reads = {name for name in new if name.startswith(("feature_extractor.", "encoder.", "generator.encoder."))}
+    reads = {
+        name for name in new if name.startswith(("feature_extractor.", "encoder.", "generator.encoder."))
+    }
     assert len(reads) > 10
     assert reads <= same
     drawn = {name for name in new if name not in reads and new[name].ndim > 1}
