@@ -102,7 +102,7 @@ class LateralGenerator(EncodedGenerator):
         )
         kernel = 3 if side == 1 else 1  # of a coarse cell, the last block has seen the neighbours
         self.heads = nn.Conv2d(trunk[-1], n_classes * depth * side**2, kernel, padding=kernel // 2)
-        self.shuffle = nn.PixelShuffle(side)
+        self.shuffle = nn.Identity() if side == 1 else nn.PixelShuffle(side)
 
     def forward(self, features: Features) -> Prototypes:
         """Raw prototypes of all classes."""
