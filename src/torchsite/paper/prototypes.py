@@ -12,6 +12,7 @@ another (`begin` of its recipe), that one is measured as well: the prototypes be
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from torchsite.evaluation.remembering import remembering
 from torchsite.metrics import Accuracy, Measure, Poses, PrototypeLikeness, PrototypeRecognition, plain
 from torchsite.model import SITE, load
 from torchsite.model.drawing import new_figure, show_picture
-from torchsite.paper.cache import save_result
+from torchsite.paper.cache import save_result, step
 from torchsite.paper.experiment import Arrays
 from torchsite.paper.judges import JUDGES, make_judge
 from torchsite.paper.models import N_QUICK, pair_beside
@@ -39,7 +40,7 @@ TARGETS: Mapping[str, Mapping[str, float]] = {
     "fashion_mnist": {"untransformed": 0.80, "transformed": 0.70},
 }
 VIEWS: Mapping[str, str] = {"untransformed": "upright", "transformed": "posed"}
-JUDGE_EPOCHS = 4.0
+JUDGE_EPOCHS = 3.0
 N_SHOWN = 5
 BATCH = 250
 
@@ -49,40 +50,38 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     started = time.monotonic()
     values: dict[str, Any] = {}
     arrays: dict[str, Tensor] = {}
-    weights = {}
+    about: dict[str, Any] = {"judge_epochs": JUDGE_EPOCHS, "quick": quick, "recipes": {}}
     for recipe in RECIPES:
         pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-        train = load_dataset("mnist_sample" if quick else recipe, "train")[
-            : N_QUICK["train"] if quick else None
-        ]
         test = pair.test[: 60 if quick else None]
-        judges = {
-            name: make_judge(
-                name, train, pair.site.config.family, folder / f"{recipe}-{name}.safetensors", JUDGE_EPOCHS
-            )
-            for name in JUDGES
-        }
-        values[recipe] = {
-            "judges": {name: accuracy(judge, test, pair.site) for name, judge in judges.items()},
-            "now": measured(pair.site, test, judges),
-        }
-        before = folder.with_name(recipe) / "site" / "begin" / "model"
-        if before.is_dir() and not quick:
-            earlier = load(before)
-            assert isinstance(earlier, SITE)
-            values[recipe]["before"] = measured(earlier, test, judges)
-        shown = drawn(pair.site, test)
-        arrays |= {f"{recipe}_{name}": array for name, array in shown.items()}
-        values[recipe]["classes"] = list(test.classes)
-        weights[recipe] = pair.description()["weights"]
-    config = {
-        "n_images": dict.fromkeys(RECIPES, N_QUICK["test"] if quick else 10000),
-        "judge_epochs": JUDGE_EPOCHS,
-        "weights of": weights,
-        "quick": quick,
-    }
-    result = Result("prototypes", values, config, 0, time.monotonic() - started)
+        about["recipes"][recipe] = pair.description() | {"n_images": len(test)}
+        find = partial(named, recipe, pair.site, test, folder, quick)
+        values[recipe] = step(folder / f"{recipe}.json", about["recipes"][recipe], find).values
+        arrays |= {f"{recipe}_{name}": array for name, array in drawn(pair.site, test).items()}
+    result = Result("prototypes", values, about, 0, time.monotonic() - started)
     return save_result(result, folder, arrays)
+
+
+def named(recipe: str, model: SITE, test: Dataset, folder: Path, quick: bool) -> dict[str, Any]:
+    """How well the judges know pictures, and what they say of the prototypes of a model and of its first."""
+    train = load_dataset("mnist_sample" if quick else recipe, "train")[: N_QUICK["train"] if quick else None]
+    judges = {
+        name: make_judge(
+            name, train, model.config.family, folder / f"{recipe}-{name}.safetensors", JUDGE_EPOCHS
+        )
+        for name in JUDGES
+    }
+    values = {
+        "classes": list(test.classes),
+        "judges": {name: accuracy(judge, test, model) for name, judge in judges.items()},
+        "now": measured(model, test, judges),
+    }
+    before = folder.with_name(recipe) / "site" / "begin" / "model"
+    if before.is_dir():
+        first = load(before)
+        assert isinstance(first, SITE)
+        values["before"] = measured(first, test, judges)
+    return values
 
 
 def measured(model: SITE, test: Dataset, judges: Mapping[str, nn.Module]) -> dict[str, Any]:
@@ -161,9 +160,9 @@ def section(result: Result, pictures: Pictures) -> str:
         rows += [
             [name, score(now, *path), score(before, *path), target, NOTHING] for name, path, target in OTHERS
         ]
-        floor = now["likeness"]["nearest_floor"]
+        floor, n = now["likeness"]["nearest_floor"], result.config["recipes"][recipe]["n_images"]
         parts.append(
-            f"### {title}\n\nAll prototypes of {result.config['n_images'][recipe]:,} test pictures.\n\n"
+            f"### {title}\n\nAll prototypes of {n:,} test pictures.\n\n"
             + markdown_table(["", "now", "before", "aimed at", "the judge on real pictures"], rows)
             + f"\nChance names 0.1 of the prototypes; the commonest answer is nearest for {floor:.2f}.\n"
             + pictures.sheet(

@@ -82,7 +82,7 @@ def test_the_table_shows_now_before_aims_and_the_judges_own_accuracy():
         "before": scores(0.481),
         "classes": ["0", "1"],
     }
-    config = {"n_images": {"mnist": 10_000, "fashion_mnist": 10_000}}
+    config = {"recipes": {name: {"n_images": 10_000} for name in ("mnist", "fashion_mnist")}}
     text = section(Result("prototypes", {"mnist": one, "fashion_mnist": one}, config, 0, 1.0))
     for number in ("0.9610", "0.8610", "0.4810", "0.9910", "0.95", "0.70", "10,000"):
         assert number in text
