@@ -99,8 +99,7 @@ def section(result: Result, pictures: Pictures) -> str:
     return (
         f"## {TITLES.get(recipe, recipe)}: SITE and the black box of the same budget\n\n"
         f"{source(result, recipe)}\n\n"
-        f"{shorter}"
-        + markdown_table(["", "SITE", "black box", "paper: SITE (black box)"], rows)
+        f"{shorter}" + markdown_table(["", "SITE", "black box", "paper: SITE (black box)"], rows)
     )
 
 

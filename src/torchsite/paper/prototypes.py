@@ -7,7 +7,7 @@ Command:  torchsite reproduce prototypes
 Cost:     two judges for each data set, some minutes, kept in the folder; then a pass over the test pictures.
 
 The models are those of the folders beside, else the shipped ones. Where the run that made a model began with
-another (`begin` of its recipe), that one is measured as well: the prototypes before they had to be readable.
+another (`begin` of its recipe), the first of these is measured as well: before prototypes had to be readable.
 """
 
 import time
@@ -76,12 +76,19 @@ def named(recipe: str, model: SITE, test: Dataset, folder: Path, quick: bool) ->
         "judges": {name: accuracy(judge, test, model) for name, judge in judges.items()},
         "now": measured(model, test, judges),
     }
-    before = folder.with_name(recipe) / "site" / "begin" / "model"
-    if before.is_dir():
-        first = load(before)
-        assert isinstance(first, SITE)
+    first = beginning(folder.with_name(recipe) / "site")
+    if first is not None:
         values["before"] = measured(first, test, judges)
     return values
+
+
+def beginning(run: Path) -> SITE | None:
+    """The model that a run, and the runs before it, began with; None if it began with nothing."""
+    if not (run / "begin" / "model").is_dir():
+        return None
+    found = beginning(run / "begin") or load(run / "begin" / "model")
+    assert isinstance(found, SITE)
+    return found
 
 
 def measured(model: SITE, test: Dataset, judges: Mapping[str, nn.Module]) -> dict[str, Any]:

@@ -22,12 +22,10 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def result(place):
-    patch = pytest.MonkeyPatch()
-    patch.setattr(prototypes, "RECIPES", {"mnist": "MNIST"})
-    patch.setattr(prototypes, "JUDGE_EPOCHS", 1.0)
-    with patch.context():
-        yield EXPERIMENTS["prototypes"].run(place, quick=True)
-    patch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prototypes, "RECIPES", {"mnist": "MNIST"})
+        patch.setattr(prototypes, "JUDGE_EPOCHS", 1.0)
+        return EXPERIMENTS["prototypes"].run(place, quick=True)
 
 
 def test_every_judge_names_prototypes_upright_and_posed(result):
