@@ -75,6 +75,10 @@ class Reasons:
     images: Tensor
 
     @property
+    def features(self) -> Tensor:
+        return self.images
+
+    @property
     def logits(self) -> Tensor:
         return (self.prototypes * self.images[:, None]).sum((2, 3, 4))
 

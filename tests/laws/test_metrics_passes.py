@@ -79,9 +79,10 @@ def counted(name, n_poses, **options):
         metric = METRICS_OF_PAIRS[name](explain, explain, **usual)
         extra = (images.flip(-1),) if name == "bam" else ()
         metric.update(images, labels, labels, regions, images.flip(-1), *extra)
-    elif name == "prototype_recognition":
+    elif name.startswith("prototype_"):
         own = CountingTemplates(torch.rand(CLASSES, 1, SIDE, SIDE, generator=make_rng(0)))
-        metric = METRICS[name](own, judge=model, n_classes=CLASSES, **usual)
+        judge = {"judge": model} if name == "prototype_recognition" else {}
+        metric = METRICS[name](own, n_classes=CLASSES, **judge, **usual)
         metric.update(images, labels)
         return metric, own.n / N, model.n / N
     else:

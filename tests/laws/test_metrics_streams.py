@@ -45,7 +45,7 @@ class Templates(nn.Module):
 
 class Reasons:
     def __init__(self, prototypes, images):
-        self.prototypes = prototypes
+        self.prototypes, self.features = prototypes, images
         self.maps = (prototypes * images[:, None]).sum(2)
         self.logits = self.maps.sum((-2, -1))
 

@@ -90,7 +90,7 @@ def _measures(
         )
         for name, kind in METRICS.items()
         if (kind.shares_passes or kind.probes)
-        and (kind.of_model or isinstance(model, SITE))
+        and ((kind.of_model and not kind.of_prototypes) or isinstance(model, SITE))
         and (regions or not kind.needs_regions)
         and given.keys() >= set(kind.needs_options)
     }

@@ -25,6 +25,7 @@ from torchsite.metrics.patch_deletion import PatchDeletion, PatchDeletionResult
 from torchsite.metrics.pointing_game import PointingGame, PointingGameResult, box_regions, strokes
 from torchsite.metrics.poses import Poses
 from torchsite.metrics.prediction_equivariance import PredictionEquivariance, PredictionEquivarianceResult
+from torchsite.metrics.prototype_likeness import PrototypeLikeness, PrototypeLikenessResult
 from torchsite.metrics.prototype_recognition import PrototypeRecognition, PrototypeRecognitionResult
 from torchsite.metrics.sanity import Sanity, SanityResult
 from torchsite.metrics.self_consistency import SelfConsistency, SelfConsistencyResult, self_consistency
@@ -42,6 +43,7 @@ METRICS: Mapping[str, type[Measure]] = {
     "patch_deletion": PatchDeletion,
     "pointing_game": PointingGame,
     "prediction_equivariance": PredictionEquivariance,
+    "prototype_likeness": PrototypeLikeness,
     "prototype_recognition": PrototypeRecognition,
     "sanity": Sanity,
     "self_consistency": SelfConsistency,
@@ -89,6 +91,8 @@ __all__ = [
     "Poses",
     "PredictionEquivariance",
     "PredictionEquivarianceResult",
+    "PrototypeLikeness",
+    "PrototypeLikenessResult",
     "PrototypeRecognition",
     "PrototypeRecognitionResult",
     "Sanity",

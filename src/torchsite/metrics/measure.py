@@ -140,14 +140,16 @@ class Bootstrapped(Metric):
 class Measure(Bootstrapped):
     """The base of measures of explanations: hands batches to `_update` and sums to `_compute`.
 
-    What a table has to know of a measure stands on its class: whether it is `of_model` alone; whether it
-    needs the objects' regions, and which options it cannot do without; and whether it asks only for pictures
-    as they are and in their poses, passes that measures can share (`shares_passes`: `evaluate` has it then).
+    What a table has to know of a measure stands on its class: whether it is `of_model` alone, and of one that
+    has prototypes (`of_prototypes`); whether it needs the objects' regions, and which options it cannot do
+    without; and whether it asks only for pictures as they are and in their poses, passes that measures can
+    share (`shares_passes`: `evaluate` has it then).
     One that shows the model altered pictures (`probes`) is in `evaluate` too, on a part of the pictures.
     `definition` is raised when a measure changes its meaning, so that files never mix the two.
     """
 
     of_model: ClassVar[bool] = False
+    of_prototypes: ClassVar[bool] = False
     shares_passes: ClassVar[bool] = False
     probes: ClassVar[bool] = False
     definition: ClassVar[int] = 1

@@ -34,6 +34,7 @@ class PrototypeRecognition(Measure):
     """The share of prototypes that an independent judge puts into their own class."""
 
     of_model = True
+    of_prototypes = True
     needs_options = ("judge",)
     shares_passes = True
     headline = ("untransformed", "transformed")

@@ -70,7 +70,9 @@ class LateralGenerator(EncodedGenerator):
     """The trunk with lateral sums, the default: it also sees the encoder's maps at each resolution.
 
     What must be drawn comes from the code, where it must be drawn from the maps: the pose need not pass
-    through the bottleneck, so prototypes are sharper and follow the picture more closely.
+    through the bottleneck, so prototypes are sharper and follow the picture more closely. A trunk of fewer
+    widths than the encoder's stops before the full resolution; the heads then draw 2×2 pixels at once (or
+    4×4, and so on) by pixel shuffle: cells of many channels cost less than many cells of few.
     """
 
     def __init__(
@@ -83,19 +85,24 @@ class LateralGenerator(EncodedGenerator):
         trunk: Sequence[int] = (48, 32, 16),
     ) -> None:
         super().__init__(depth, size, n_classes, widths, code)
-        if len(trunk) != len(widths):
-            raise ConfigError(f"trunk: expected one width for each of {tuple(widths)}, got {tuple(trunk)}")
-        sizes = halvings(size, len(trunk) - 1)[::-1]
+        if not 0 < len(trunk) <= len(widths):
+            raise ConfigError(
+                f"trunk: expected a width for each of {tuple(widths)}, or fewer, got {tuple(trunk)}"
+            )
+        sizes = halvings(size, len(widths) - 1)[::-1]
+        side = 2 ** (len(widths) - len(trunk))
         self.start = (trunk[0], *sizes[0])
         self.unfold = nn.Linear(code, trunk[0] * sizes[0][0] * sizes[0][1])
         self.laterals = nn.ModuleList(
-            nn.Conv2d(width, drawn, 1) for width, drawn in zip(reversed(widths), trunk, strict=True)
+            nn.Conv2d(width, drawn, 1) for width, drawn in zip(reversed(widths), trunk, strict=False)
         )
         self.rectify = nn.ModuleList(nn.ReLU() for _ in trunk)
         self.blocks = nn.ModuleList(
             conv_block(drawn, after) for drawn, after in zip(trunk, [*trunk[1:], trunk[-1]], strict=True)
         )
-        self.heads = nn.Conv2d(trunk[-1], n_classes * depth, 3, padding=1)
+        kernel = 3 if side == 1 else 1  # of a coarse cell, the last block has seen the neighbours
+        self.heads = nn.Conv2d(trunk[-1], n_classes * depth * side**2, kernel, padding=kernel // 2)
+        self.shuffle = nn.Identity() if side == 1 else nn.PixelShuffle(side)
 
     def forward(self, features: Features) -> Prototypes:
         """Raw prototypes of all classes."""
@@ -105,9 +112,9 @@ class LateralGenerator(EncodedGenerator):
             zip(self.laterals, self.rectify, self.blocks, strict=True)
         ):
             drawn = block(rectify(drawn + lateral(maps[-1 - i])))
-            if i + 1 < len(maps):
+            if i + 1 < len(self.blocks):
                 drawn = upsample(drawn, maps[-2 - i].shape[-2:])
-        return self.as_prototypes(self.heads(drawn))
+        return self.as_prototypes(self.shuffle(self.heads(drawn)))
 
 
 class SpatialGenerator(nn.Module):

@@ -30,6 +30,7 @@ from torchsite.transforms import Transform
 CHUNK = 1024
 WHOLE = Share()
 Targets = Float[Tensor, "*batch classes depth rows cols"]
+Exemplars = Float[Tensor, "batch classes exemplars depth rows cols"]
 ClassSums = Float[Tensor, "classes depth rows cols"]
 NearestTable = Int32[Tensor, "pictures classes nearest"]
 
@@ -93,9 +94,15 @@ class NearestExemplars(TargetSource):
     bank: UInt8[Tensor, "pictures depth rows cols"]
 
     def __init__(
-        self, data: Dataset, n_nearest: int, n_exemplars: int, shape: tuple[int, int, int] | None
+        self,
+        data: Dataset,
+        n_nearest: int,
+        n_exemplars: int,
+        shape: tuple[int, int, int] | None,
+        apart: bool = False,
     ) -> None:
         super().__init__()
+        self.apart = apart
         self.n_exemplars = n_exemplars
         self.learns = shape is not None
         self.register_buffer("table", nearest_exemplars(data, n_nearest), persistent=False)
@@ -107,7 +114,8 @@ class NearestExemplars(TargetSource):
         table: Tensor = self.get_buffer("table")[rows.to(self.bank.device)]
         columns = torch.randperm(table.shape[-1], generator=rng)[: self.n_exemplars]
         chosen = table[:, :, columns.to(table.device)].long()
-        return self.bank[chosen].float().mean(2).div_(255)
+        exemplars = self.bank[chosen].float()
+        return exemplars.div_(255) if self.apart else exemplars.mean(2).div_(255)
 
     def learn(self, features: Features, rows: Rows, labels: Labels, transform: Transform) -> None:
         """Remember the features of all ranks in the canonical pose, where the picture covers it."""
@@ -150,11 +158,12 @@ def make_targets(
     n_nearest: int = 16,
     n_exemplars: int = 4,
     mean_decay: float = 0.99,
+    apart: bool = False,
 ) -> TargetSource:
     """The source of the targets of this name."""
     shape = None if model.pixels_are_features else model.feature_shape
     if targets == "nearest":
-        return NearestExemplars(data, n_nearest, n_exemplars, shape)
+        return NearestExemplars(data, n_nearest, n_exemplars, shape, apart)
     if targets == "sampled":
         return SampledExemplars(data, model)
     return FixedMeans(data) if shape is None else RunningMeans(len(data.classes), shape, mean_decay)

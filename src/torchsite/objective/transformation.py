@@ -24,7 +24,7 @@ from torchsite.data import Dataset
 from torchsite.errors import ConfigError
 from torchsite.model import SITE
 from torchsite.objective.batch import Share
-from torchsite.objective.targets import Targets, TargetSource, make_targets
+from torchsite.objective.targets import Exemplars, Targets, TargetSource, make_targets
 from torchsite.objective.term import Found, Memory, Step, Term
 from torchsite.shapes import Maps, Masks, Prototypes, Scalar, Size
 from torchsite.transforms import Transform
@@ -39,14 +39,19 @@ class TransformationTerm(Term, name="transformation"):
 
     `targets` are the mean of each class, forgotten by `mean_decay` where features are learnt; the mean of
     `n_exemplars` of the `n_nearest` pictures of the class that are nearest to x; or one random picture each
-    (`sampled`). `warp` says which side is carried into the pose of the other.
+    (`sampled`). With `choose: best` the one of these exemplars that the prototype resembles most is the
+    target instead of their mean: a prototype may settle for one, and need not be a blend. `unseen` says
+    whether prototypes are free where the posed picture shows nothing, or are asked to be black there as well.
+    `warp` says which side is carried into the pose of the other.
     """
 
     weight: float = 5.0
     targets: Literal["mean", "nearest", "sampled"] = "nearest"
     n_nearest: int = 16
     n_exemplars: int = 4
+    choose: Literal["mean", "best"] = "mean"
     mean_decay: float = 0.99
+    unseen: Literal["free", "black"] = "free"
     warp: Warp = "target"
 
     def __post_init__(self) -> None:
@@ -58,6 +63,16 @@ class TransformationTerm(Term, name="transformation"):
             raise ConfigError(
                 f"transformation.n_exemplars: expected at most n_nearest = {self.n_nearest}, "
                 f"got {self.n_exemplars}"
+            )
+        if self.choose == "best" and self.targets != "nearest":
+            raise ConfigError(
+                "transformation.choose: best chooses among the exemplars of targets: nearest, got "
+                f"{self.targets}"
+            )
+        if self.unseen == "black" and self.warp == "prototype":
+            raise ConfigError(
+                "transformation.unseen: black corners can be asked for where targets are warped: "
+                "use warp: target"
             )
         if not 0 <= self.mean_decay < 1:
             raise ConfigError(
@@ -78,16 +93,27 @@ class TransformationTerm(Term, name="transformation"):
             n_nearest=self.n_nearest,
             n_exemplars=self.n_exemplars,
             mean_decay=self.mean_decay,
+            apart=self.choose == "best",
         )
 
     def loss(self, step: Step, memory: Memory | None) -> Found:
         """The mean over the views: a prototype judged in one pose alone need show nothing in the others."""
         assert isinstance(memory, TargetSource)
         targets = memory(step.batch.rows, step.draws.rng("exemplars"), step.batch.share)
+        if self.choose == "best":
+            first = step.judged[0]
+            targets = best_of(targets, first.run.raw_prototypes, first.pose, step.model.bce_slope)
         losses = []
         for seen in step.judged:
             raw = seen.run.raw_prototypes
-            loss = transformation_loss(raw, targets, seen.pose, slope=step.model.bce_slope, warp=self.warp)
+            loss = transformation_loss(
+                raw,
+                targets,
+                seen.pose,
+                slope=step.model.bce_slope,
+                warp=self.warp,
+                masked=self.unseen == "free",
+            )
             judged = seen.all_poses.inverse() if self.warp == "prototype" else seen.all_poses
             losses.append(loss * coverage(judged, (raw.shape[-2], raw.shape[-1]), step.batch.share))
         mean = torch.stack(losses).mean()
@@ -113,6 +139,7 @@ def transformation_loss(
     *,
     slope: float = 1.0,
     warp: Warp = "target",
+    masked: bool = True,
 ) -> Scalar:
     """BCE between prototypes of T x and canonical targets, within the mask (equation l_trans).
 
@@ -124,12 +151,28 @@ def transformation_loss(
     if warp == "target":
         expected = transform(targets.detach().expand(raw_prototypes.shape))
         losses = F.binary_cross_entropy_with_logits(slope * raw_prototypes, expected, reduction="none")
-        return masked_mean(losses, transform.mask(size))
+        return masked_mean(losses, transform.mask(size)) if masked else losses.mean()
     if warp == "prototype":
         back = transform.inverse()
         probabilities = back(torch.sigmoid(slope * raw_prototypes))
         return masked_mean(_bce(probabilities, targets.detach()), back.mask(size))
     raise ConfigError(f"warp: expected 'target' or 'prototype', got {warp!r}")
+
+
+@torch.no_grad()
+def best_of(exemplars: Exemplars, raw_prototypes: Prototypes, transform: Transform, slope: float) -> Targets:
+    """For each picture and class the one of its exemplars that its prototype resembles most.
+
+    BCE(σ(r), t) = log(1 + eʳ) - r·t: the exemplars differ in Σ r·t alone. Prototypes are carried back to the
+    canonical pose; what the picture does not cover there decides nothing.
+    """
+    back = transform.inverse()
+    mask = back.mask((raw_prototypes.shape[-2], raw_prototypes.shape[-1]))[:, None, None]
+    carried = back(slope * raw_prototypes.detach().to(exemplars)) * mask
+    agreement = torch.einsum("nkedhw,nkdhw->nke", exemplars, carried)
+    best = agreement.argmax(2)
+    rows = torch.arange(len(best), device=best.device)[:, None]
+    return exemplars[rows, torch.arange(best.shape[1], device=best.device), best]
 
 
 def masked_mean(losses: Prototypes, mask: Masks) -> Scalar:

@@ -78,16 +78,19 @@ def card_context(folder: Path, results: Mapping[str, Result]) -> dict[str, Any]:
         raise ConfigError(f"{folder}: no card without an origin: add {recipe!r} to ORIGINS in paper/cards.py")
     weights = fingerprint(*model.state_dict().values())
     theirs = {key: result for key, result in results.items() if measured(result, kind, weights)}
+    accuracy = theirs.get(f"accuracy_{recipe}")
+    by = ORIGINS[recipe].recipe or recipe
+    by = by if accuracy is None or kind == "site" else accuracy.config.get("black_box_recipe", by)
     return {
         "name": name,
         "recipe": recipe,
         "kind": kind,
         "config": model.config,
         "origin": ORIGINS[recipe],
-        "settings": shipped_recipes()[ORIGINS[recipe].recipe or recipe].read_text(),
+        "settings": shipped_recipes()[by].read_text(),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "megabytes": (folder / "model.safetensors").stat().st_size / 1e6,
-        "accuracy": theirs.get(f"accuracy_{recipe}"),
+        "accuracy": accuracy,
         "table": figures(theirs, recipe, kind),
         "sources": [key for key in names(recipe) if key in theirs],
     }

@@ -115,6 +115,12 @@ _ALL = (
     Experiment("fooled", "which measures map-makers without knowledge fool", "fooled"),
     *_of_pairs("examples", "explanations of every class in two poses (appendix)"),
     *_of_pairs("failures", "the reasons for confident mistakes (appendix)"),
+    Experiment(
+        "prototypes",
+        "prototypes that strangers can read, MNIST and Fashion-MNIST (Figure 2)",
+        "prototypes",
+        public=True,
+    ),
     _study("targets", "mean and nearest targets on MNIST"),
     _study("targets_fashion", "the same on Fashion-MNIST"),
     _study("generators", "five forms of the generator on MNIST"),

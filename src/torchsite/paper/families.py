@@ -33,7 +33,7 @@ from torchsite.results import Result
 from torchsite.training.recipes import load_recipe
 from torchsite.transforms import TransformFamily
 
-RECIPE = "mnist"
+RECIPE = "mnist_first"
 PAPER = "turns and shifts"
 COMMON: Mapping[str, Any] = {"epochs": 5, "validate_every": 5}
 N_TRAIN, N_TEST = 12_000, 2000
@@ -63,7 +63,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Train one model for each family and one without any; measure the one and the others under each."""
     started = time.monotonic()
     changes = dict(COMMON) | (dict(QUICK) if quick else {})
-    name = "mnist_sample" if quick else RECIPE
+    name = "mnist_sample" if quick else load_recipe(RECIPE).data
     train = load_dataset(name, "train")[: 1000 if quick else N_TRAIN]
     test = load_dataset(name, "test")[: 60 if quick else N_TEST]
 

@@ -31,6 +31,7 @@ from torchsite.paper.shown import pose_of
 from torchsite.report.format import markdown_table, score_rows
 from torchsite.results import Result
 from torchsite.shapes import Images, Prototypes
+from torchsite.training.recipes import load_recipe
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,9 @@ _GENERATORS: Mapping[str, Mapping[str, Any]] = {
     "dense": {"model.generator": "dense", "model.generator_options": {"widths": [24, 48, 96]}},
 }
 STUDIES: Mapping[str, Study] = {
-    "targets": Study("Targets of the transformation loss, MNIST", "mnist", _TARGETS),
+    "targets": Study("Targets of the transformation loss, MNIST", "mnist_first", _TARGETS),
     "targets_fashion": Study("Targets of the transformation loss, Fashion-MNIST", "fashion_mnist", _TARGETS),
-    "generators": Study("Forms of the generator", "mnist", _GENERATORS),
+    "generators": Study("Forms of the generator", "mnist_first", _GENERATORS),
 }
 
 
@@ -64,7 +65,7 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
     started = time.monotonic()
     study = STUDIES[name]
     common = dict(study.common) | (dict(QUICK) if quick else {})
-    name_of_data = common.get("data", study.recipe)
+    name_of_data = common.get("data", load_recipe(study.recipe).data)
     test = load_dataset(name_of_data, "test")[: N_QUICK["test"] if quick else None]
     data = load_dataset(name_of_data, "train")[: N_QUICK["train"] if quick else study.n_pictures], test
     as_judge = common | {"model.kind": "black_box"}
@@ -105,7 +106,7 @@ def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
         for variant in result.values
         for row, pose in enumerate(("as it is", "moved"))
     ]
-    classes = CATALOGUE[result.config["recipe"]].classes
+    classes = CATALOGUE[load_recipe(result.config["recipe"]).data].classes
     figure, grid = new_figure(len(lines), 1 + len(classes), 0.9)
     for (first, *others), (title, picture, prototypes) in zip(grid, lines, strict=True):
         show_picture(first, picture, title)

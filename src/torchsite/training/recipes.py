@@ -27,6 +27,7 @@ from torchsite.training.config import TrainingConfig
 from torchsite.transforms import TransformFamily
 
 ENOUGH_VALUES = 2**25
+ENCODING = ("feature_extractor.", "generator.encoder.", "encoder.")  # what reads, in the names of weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +46,14 @@ class Recipe:
 
     `begin` says with which weights the training begins: the name of a recipe, which is then trained first
     (`fit_recipe`), or a folder that `save_pretrained` wrote, or a shipped model. Without it, weights are
-    drawn from the seed.
+    drawn from the seed. `begin_with` says which of them are taken: all, or those of extractor and encoder
+    alone, which SITE and the black box have alike; what answers and draws is then learnt anew.
     """
 
     data: str = "mnist_sample"
     size: int | None = None
     begin: str = ""
+    begin_with: Literal["all", "encoder"] = "all"
     model: ModelSettings = field(default_factory=ModelSettings)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
@@ -136,14 +139,16 @@ def begin_model(recipe: Recipe, data: Dataset) -> SITE | BlackBox:
     if not recipe.begin:
         return model
     found = load(recipe.begin)
-    weights = found.state_dict()
-    expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
-    if type(found) is not type(model) or {n: tuple(v.shape) for n, v in weights.items()} != expected:
+    old, new = found.state_dict(), model.state_dict()
+    taken = [name for name in new if recipe.begin_with == "all" or name.startswith(ENCODING)]
+    strangers = [name for name in old if recipe.begin_with == "all" and name not in new]
+    unlike = [name for name in taken if name not in old or old[name].shape != new[name].shape]
+    if type(found) is not type(model) or strangers or unlike:
         raise ConfigError(
             f"begin: expected the weights of a {type(model).__name__} as the recipe describes it, "
             f"got a {type(found).__name__} of another shape in {recipe.begin}"
         )
-    model.load_state_dict(weights)
+    model.load_state_dict(new | {name: old[name] for name in taken})
     return model
 
 

@@ -1,6 +1,7 @@
 """Each measure where the right answer is known."""
 
 import math
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from torchsite.metrics import (
     PointingGame,
     Poses,
     PredictionEquivariance,
+    PrototypeLikeness,
     PrototypeRecognition,
     Sanity,
     SelfConsistency,
@@ -172,6 +174,70 @@ def test_prototype_recognition_says_where_it_does_not_apply():
         metric.update(images, labels)
 
 
+def test_the_nearest_prototype_is_that_of_the_largest_cosine_and_not_of_the_largest_product():
+    images, labels = noise(40)
+    shapes = torch.rand(4, 1, 12, 12, generator=make_rng(3))
+    for sizes, same in ((torch.ones(4), True), (torch.tensor([9.0, 1, 1, 1]), False)):
+        equal = shapes / shapes.flatten(1).norm(dim=1)[:, None, None, None]
+        model = Templates(equal * sizes[:, None, None, None])
+        metric = PrototypeLikeness(model, n_classes=4, poses=STILL, **FAST)
+        metric.update(images, labels)
+        found, reasons = metric.compute(), model.explain(images)
+        cosines = torch.nn.functional.cosine_similarity(
+            reasons.prototypes.flatten(2), images.flatten(1)[:, None], dim=2
+        )
+        share = (cosines.argmax(1) == reasons.logits.argmax(1)).double().mean().item()
+        assert found.nearest.value == found.nearest_transformed.value == share
+        assert (share == 1) == same
+        commonest = reasons.logits.argmax(1).bincount(minlength=4).max().item() / 40
+        assert found.nearest_floor == pytest.approx(commonest)
+
+
+@dataclass
+class Drawn:
+    """An explanation whose prototypes are these."""
+
+    prototypes: torch.Tensor
+    features: torch.Tensor
+
+    @property
+    def logits(self):
+        return (self.prototypes * self.features[:, None]).sum((2, 3, 4))
+
+
+class Copies(nn.Module):
+    """Prototypes are the picture itself, times the number of the class: they move with it."""
+
+    def explain(self, images):
+        return Drawn(images[:, None] * torch.arange(1.0, 5).view(1, 4, 1, 1, 1), images)
+
+    def forward(self, images):
+        return self.explain(images).logits
+
+
+def test_prototypes_that_are_the_picture_follow_it_and_fixed_ones_do_not():
+    images, labels = noise(24)
+    poses = Poses(TransformFamily(max_rotation=90, max_shift=0.0), n=2)
+    scores = {}
+    for model in (Copies(), Templates(images[:4] + 0)):
+        metric = PrototypeLikeness(model, n_classes=4, poses=poses, **FAST)
+        metric.update(images, labels)
+        scores[type(model)] = metric.compute().consistency
+    copies, fixed = scores[Copies], scores[Templates]
+    assert copies.raw.value == pytest.approx(1, abs=1e-5)
+    assert copies.floor.value < 0.999
+    assert copies.calibrated.value == pytest.approx(1, abs=1e-3)
+    assert fixed.raw.value == pytest.approx(fixed.floor.value, abs=1e-6)
+    assert fixed.calibrated.value == pytest.approx(0, abs=1e-6)
+
+
+def test_prototype_likeness_says_where_it_does_not_apply():
+    with pytest.raises(NotApplicableError, match="no prototypes"):
+        PrototypeLikeness(gradient, convnet(), n_classes=4)
+    with pytest.raises(ConfigError, match="n_classes"):
+        PrototypeLikeness(templates())
+
+
 def test_a_constant_map_fools_iir_but_not_its_floor():
     images, labels = noise(8)
     model = convnet().eval()
@@ -255,7 +321,12 @@ def test_counts_must_be_counts():
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, kind in METRICS.items() if not kind.needs_regions and not kind.needs_options]
+    "name",
+    [
+        name
+        for name, kind in METRICS.items()
+        if not (kind.needs_regions or kind.needs_options or kind.of_prototypes)
+    ],
 )
 def test_colour_pictures_that_are_not_square(name):
     rng = make_rng(0)

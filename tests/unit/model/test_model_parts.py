@@ -160,6 +160,27 @@ def test_a_hundred_classes_more_cost_a_few_per_cent():
     assert 0 < (larger - generator) / extractor < 0.05
 
 
+@pytest.mark.parametrize("shape", [(1, 12, 12), (2, 13, 7)])
+@pytest.mark.parametrize("trunk", [(4, 4, 4), (4, 4), (4,)])
+def test_a_lateral_trunk_may_stop_before_the_full_resolution(trunk, shape):
+    """Its heads then draw several pixels at once, and every pixel can be drawn."""
+    options = {"widths": (4, 5, 6), "code": 6, "trunk": trunk}
+    model = SITE("identity", "lateral", 3, image_shape=shape, generator_options=options)
+    raw = model.generator(pictures(3, shape))
+    assert raw.shape == (3, 3, *shape)
+    assert (raw.flatten(3).std(3) > 0).all()
+    assert model.generator.heads.out_channels == 3 * shape[0] * 4 ** (3 - len(trunk))
+    raw.sum().backward()
+    assert all(p.grad is not None for p in model.generator.parameters())
+
+
+@pytest.mark.parametrize("trunk", [(), (4, 4, 4, 4)])
+def test_a_lateral_trunk_has_no_more_resolutions_than_the_encoder(trunk):
+    options = {"widths": (4, 5, 6), "code": 6, "trunk": trunk}
+    with pytest.raises(ConfigError, match="trunk: expected a width for each of"):
+        SITE("identity", "lateral", 3, image_shape=(1, 12, 12), generator_options=options)
+
+
 def test_large_pictures_get_the_large_stem_unless_told():
     options = {"widths": (4, 4, 4, 4), "depth": 2}
     small, large = (tiny("resnet18", 3, (1, n, n), extractor_options=options) for n in (64, 72))

@@ -106,6 +106,31 @@ def test_a_recipe_can_begin_with_the_weights_of_another_model(tmp_path):
         begin_model(wider, data())
 
 
+@pytest.mark.parametrize("kind", ["site", "black_box"])
+def test_a_recipe_can_begin_with_what_reads_alone(kind, tmp_path):
+    """Extractor and encoder are taken, what draws or answers is drawn anew, and may be of another shape."""
+    changes = {"model.kind": kind, "model.generator": "lateral"}
+    changes |= {"model.generator_options": {"widths": [4, 4], "trunk": [4, 4], "code": 4}}
+    recipe = override(built()[0], changes)
+    model = build_model(recipe.model, data(), recipe.training)
+    model.save_pretrained(tmp_path / "model")
+    changes = {"begin": str(tmp_path / "model"), "begin_with": "encoder", "seed": 7}
+    again = begin_model(override(recipe, changes | {"model.generator_options.trunk": [8, 4]}), data())
+    old, new = model.state_dict(), again.state_dict()
+    same = {name for name, value in new.items() if name in old and value.equal(old[name])}
+    reads = {
+        name for name in new if name.startswith(("feature_extractor.", "encoder.", "generator.encoder."))
+    }
+    assert len(reads) > 10
+    assert reads <= same
+    drawn = {name for name in new if name not in reads and new[name].ndim > 1}
+    assert drawn
+    assert not drawn & same
+    wider = {"model.generator_options": {"widths": [4, 8], "trunk": [4, 4], "code": 4}}
+    with pytest.raises(ConfigError, match="of another shape"):
+        begin_model(override(recipe, changes | wider), data())
+
+
 def test_a_recipe_that_goes_on_from_another_trains_that_one_first(tmp_path, monkeypatch):
     short = "training: {epochs: 1, batch_size: 4, n_validation: 2, precision: '32', terms: []}"
     parts = "model: {feature_extractor: small_cnn, extractor_options: {widths: [4, 4, 4], depth: 2}}"

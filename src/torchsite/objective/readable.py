@@ -1,0 +1,99 @@
+"""Readable prototypes: whoever has learnt to read takes the prototype of class i for an i.
+
+    L_read = E over i and the readers r of CE( r(A w_i), i )
+
+for classes i drawn at random in every view. A moves, blurs, dims and noises; r are small networks that were
+trained first and are frozen (`readers.py`). Features must be pictures, F1 = identity: then the gradient goes
+into the generator alone. The model itself cannot be the reader: it learns to write what only it can read.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Int64
+from torch import Tensor
+
+from torchsite.data import Dataset
+from torchsite.errors import ConfigError, did_you_mean
+from torchsite.model import SITE
+from torchsite.objective.readers import READERS, Disturbance, Readers, train_reader
+from torchsite.objective.term import Found, Memory, Step, Term
+from torchsite.randomness import Rng
+from torchsite.transforms import TransformFamily
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadablePrototypes(Term, name="readable_prototypes"):
+    """`n_read` prototypes of each judged view are read, the weight growing over the share `ramp`.
+
+    The `readers` learn for `reader_epochs` of the data, from `reader_seed`.
+    """
+
+    weight: float = 0.1
+    ramp: float = 0.3
+    n_read: int = 1
+    readers: tuple[str, ...] = tuple(READERS)
+    reader_epochs: float = 2.0
+    reader_seed: int = 0
+    blur: float = 1.0
+    dimming: float = 0.5
+    noise: float = 0.15
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for reader in self.readers:
+            if reader not in READERS:
+                raise ConfigError(f"{self.name}.readers: no {reader!r}: {did_you_mean(reader, READERS)}")
+        if not self.readers or self.n_read < 1 or not self.reader_epochs > 0:
+            raise ConfigError(
+                f"{self.name}: expected one reader or more, which learn and read something, got readers = "
+                f"{list(self.readers)}, reader_epochs = {self.reader_epochs}, n_read = {self.n_read}"
+            )
+        for field in ("ramp", "blur", "dimming", "noise"):
+            if not getattr(self, field) >= 0:
+                raise ConfigError(f"{self.name}.{field}: expected at least 0, got {getattr(self, field)}")
+
+    def check(self, model: SITE) -> None:
+        """Prototypes must be pictures."""
+        if not model.pixels_are_features:
+            raise ConfigError(
+                f"terms: {self.name} reads prototypes as pictures, which they are for feature_extractor: "
+                f"identity alone, not for {model.config.feature_extractor}"
+            )
+
+    def memory(self, model: SITE, data: Dataset) -> Readers:
+        """The readers, trained here."""
+        family = model.config.family or TransformFamily()
+        disturbance = Disturbance(blur=self.blur, dimming=self.dimming, noise=self.noise)
+        networks = [
+            train_reader(name, data, family, disturbance, epochs=self.reader_epochs, seed=self.reader_seed)
+            for name in self.readers
+        ]
+        return Readers(networks, disturbance)
+
+    def loss(self, step: Step, memory: Memory | None) -> Found:
+        """The mean over views and pictures; and the share that was read as meant."""
+        assert isinstance(memory, Readers)
+        rng, disturb = step.draws.rng("readable prototypes"), memory.disturbance
+        pictures, classes = [], []
+        for prototypes in (seen.run.prototypes for seen in step.judged):
+            for chosen in draw_classes(step, prototypes.shape[1], self.n_read, rng):
+                rows = torch.arange(len(chosen), device=chosen.device)
+                pictures.append(disturb(prototypes[rows, chosen], rng, step.batch.share))
+                classes.append(chosen)
+        logits, meant = memory(torch.cat(pictures), rng), torch.cat(classes)
+        share = (logits.detach().argmax(1) == meant).float().mean()
+        return Found(self.strength(step) * F.cross_entropy(logits, meant), {"prototypes read": share})
+
+    def strength(self, step: Step) -> float:
+        """How far the weight has grown: 1 from the share `ramp` of the training on."""
+        done = step.draws.step / step.draws.n_steps - self.start
+        return min(1.0, done / self.ramp) if self.ramp else 1.0
+
+
+def draw_classes(step: Step, n_classes: int, n: int, rng: Rng) -> Int64[Tensor, "n batch"]:
+    """`n` different classes for each picture at hand, drawn for the whole global batch."""
+    order = torch.rand(step.draws.n, n_classes, generator=rng).argsort(1)
+    chosen = order[step.batch.share.rows(step.draws.n), :n].T
+    return chosen.to(step.batch.labels.device)
