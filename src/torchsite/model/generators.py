@@ -3,7 +3,7 @@
 A generator maps features (batch, depth, rows, cols) to *raw* prototypes (batch, classes, depth, rows,
 cols); the model bounds them. All forms share one convolutional encoder and differ in their decoders; the
 comparison that chose the default is in docs/design/generators.md. A generator that takes features of any size
-says so: `any_size = True`.
+says so: `any_size = True`. One that knows a shorter way to the evidence than to draw all prototypes has `fused`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,8 @@ from inspect import signature
 from typing import Any
 
 import torch
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from torchsite.errors import ConfigError
 from torchsite.model.blocks import Upsample, build_by_name, conv_block, halvings, upsample
@@ -26,7 +27,7 @@ from torchsite.model.encoder import (
     channels_last,
 )
 from torchsite.modes import evaluating
-from torchsite.shapes import Features, Prototypes, Size
+from torchsite.shapes import Features, Maps, Prototypes, Size
 
 FeatureShape = tuple[int, int, int]
 
@@ -255,8 +256,19 @@ class ConstantGenerator(nn.Module):
 
     def forward(self, features: Features) -> Prototypes:
         """Raw prototypes of all classes."""
+        return self._everywhere(self.cells, features)
+
+    def fused(self, features: Features, bound: nn.Module) -> tuple[Prototypes, Prototypes, Maps]:
+        """Raw and bounded prototypes, and evidence: a 1×1 convolution, for which no prototype is drawn."""
+        cells = bound(self.cells)
+        with torch.autocast(features.device.type, enabled=False):
+            evidence = F.conv2d(features, cells[:, :, None, None])
+        return self._everywhere(self.cells, features), self._everywhere(cells, features), evidence
+
+    @staticmethod
+    def _everywhere(cells: Tensor, features: Features) -> Prototypes:
         n, _, rows, cols = features.shape
-        return self.cells[None, :, :, None, None].expand(n, -1, -1, rows, cols)
+        return cells[None, :, :, None, None].expand(n, -1, -1, rows, cols)
 
 
 GENERATORS: Mapping[str, Callable[..., nn.Module]] = {

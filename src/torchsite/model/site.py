@@ -167,6 +167,9 @@ class SITE(ImageClassifier):
         Under autocast the networks may run in half precision; bounding and product never do.
         """
         features = self.features(images)
+        if hasattr(self.generator, "fused"):
+            raw, prototypes, evidence = self.generator.fused(features, self.bound_prototypes)
+            return Forward(features, raw, prototypes, evidence.to(features.dtype) * self.product_scale)
         raw = self.generator(features).to(features.dtype)
         prototypes = self.bound_prototypes(raw)
         evidence = (prototypes * features.unsqueeze(1)).sum(2) * self.product_scale
