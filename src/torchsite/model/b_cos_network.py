@@ -61,18 +61,28 @@ class UncentredNorm2d(nn.Module):
 
 
 class BCosNetwork(FeatureExtractor):
-    """B-cos layers of 3×3 down to a quarter of the resolution, by means of 2×2 cells in between."""
+    """B-cos layers of 3×3, two at each resolution, and means of 2×2 cells in between.
+
+    With `depth` the last width is another than that of `widths`.
+    """
 
     def __init__(
-        self, channels: int, size: Size, widths: Sequence[int] = (32, 64, 128), b: float = 2.0
+        self,
+        channels: int,
+        size: Size,
+        depth: int | None = None,
+        widths: Sequence[int] = (32, 64, 128),
+        b: float = 2.0,
     ) -> None:
         super().__init__()
         del size  # any will do
         self.mean, self.std = (0.0,) * channels, (1.0,) * channels
-        self.depth = widths[-1]
+        widths = (*widths[:-1], widths[-1] if depth is None else depth)
         self.layers = nn.Sequential(*_layer(2 * channels, widths[0], b), *_layer(widths[0], widths[0], b))
         for before, after in pairwise(widths):
-            self.layers.extend([nn.AvgPool2d(2), *_layer(before, after, b), *_layer(after, after, b)])
+            self.layers.extend(
+                [nn.AvgPool2d(2, ceil_mode=True), *_layer(before, after, b), *_layer(after, after, b)]
+            )
 
     def forward(self, images: Images) -> Features:
         """Features of pictures."""

@@ -107,7 +107,7 @@ class SiteObjective(Objective):
                 losses |= numbered({term.name: found.loss, **found.watched}, losses)
         losses |= {
             "accuracy": self.right(logits[: len(batch)], batch, [len(batch)]),
-            "|w|": step.run.prototypes.detach().abs().mean(),
+            "|w|": step.run.size_of_prototypes,
             "|z|": step.run.features.detach().abs().mean(),
         }
         return Outcome({"loss": loss} | losses, step.run.features[: len(batch)].detach())

@@ -26,7 +26,7 @@ from torchsite.model import SITE
 from torchsite.objective.batch import Share
 from torchsite.objective.targets import Targets, TargetSource, make_targets
 from torchsite.objective.term import Found, Memory, Step, Term
-from torchsite.shapes import Maps, Masks, Prototypes, Scalar, Size
+from torchsite.shapes import Labels, Maps, Masks, Prototypes, Scalar, Size
 from torchsite.transforms import Transform
 
 Warp = Literal["target", "prototype"]
@@ -39,7 +39,9 @@ class TransformationTerm(Term, name="transformation"):
 
     `targets` are the mean of each class, forgotten by `mean_decay` where features are learnt; the mean of
     `n_exemplars` of the `n_nearest` pictures of the class that are nearest to x; or one random picture each
-    (`sampled`). `warp` says which side is carried into the pose of the other.
+    (`sampled`). `warp` says which side is carried into the pose of the other. With `n_classes`, so many
+    classes are drawn anew at each step and stand for all, which is right on average: to compare all of a
+    hundred would be most of a step.
     """
 
     weight: float = 5.0
@@ -48,6 +50,7 @@ class TransformationTerm(Term, name="transformation"):
     n_exemplars: int = 4
     mean_decay: float = 0.99
     warp: Warp = "target"
+    n_classes: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,6 +62,8 @@ class TransformationTerm(Term, name="transformation"):
                 f"transformation.n_exemplars: expected at most n_nearest = {self.n_nearest}, "
                 f"got {self.n_exemplars}"
             )
+        if self.n_classes is not None and self.n_classes < 1:
+            raise ConfigError(f"transformation.n_classes: expected at least 1, got {self.n_classes}")
         if not 0 <= self.mean_decay < 1:
             raise ConfigError(
                 f"transformation.mean_decay: expected a number in [0, 1), got {self.mean_decay}"
@@ -84,14 +89,24 @@ class TransformationTerm(Term, name="transformation"):
         """The mean over the views: a prototype judged in one pose alone need show nothing in the others."""
         assert isinstance(memory, TargetSource)
         targets = memory(step.batch.rows, step.draws.rng("exemplars"), step.batch.share)
+        classes = self._classes(step)
+        targets = targets if classes is None else targets[..., classes, :, :, :]
         losses = []
         for seen in step.judged:
-            raw = seen.run.raw_prototypes
+            raw = seen.run.raw_of(classes)
             loss = transformation_loss(raw, targets, seen.pose, slope=step.model.bce_slope, warp=self.warp)
             judged = seen.all_poses.inverse() if self.warp == "prototype" else seen.all_poses
             losses.append(loss * coverage(judged, (raw.shape[-2], raw.shape[-1]), step.batch.share))
         mean = torch.stack(losses).mean()
         return Found(mean, {"transformation minus ln 2": mean.detach() - LN2})
+
+    def _classes(self, step: Step) -> Labels | None:
+        """The classes that stand for all at this step; None: all of them."""
+        n_all = step.model.config.n_classes
+        if self.n_classes is None or self.n_classes >= n_all:
+            return None
+        drawn = torch.randperm(n_all, generator=step.draws.rng("classes that stand for all"))
+        return drawn[: self.n_classes].to(step.batch.labels.device)
 
 
 def coverage(poses: Transform, size: Size, share: Share) -> Tensor | float:

@@ -155,6 +155,7 @@ def test_peers_learn_in_the_one_loop(make, tmp_path):
         images[labels == label, label] += 120
     data = Dataset(images, labels, ("red", "green", "blue"))
     model = make(classes=data.classes).float()
-    fit(model, data, TrainingConfig(epochs=6, batch_size=24, terms=()), validation=data, folder=tmp_path)
+    config = TrainingConfig(epochs=12, batch_size=24, terms=(), precision="32")
+    fit(model, data, config, validation=data, folder=tmp_path)
     right = (model(data.images / 255).argmax(1) == labels).float().mean()
     assert float(right) > 0.8

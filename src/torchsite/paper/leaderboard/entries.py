@@ -31,8 +31,8 @@ Explain = Callable[[Images, Labels], Tensor]
 OnModel = Callable[[nn.Module], Explain]
 Build = Callable[[Dataset, TrainingConfig], ImageClassifier]
 
-PYRAMID: Mapping[str, Any] = {"widths": (12, 24, 48, 96), "common": 24}
-SPATIAL: Mapping[str, Any] = {"widths": (12, 24, 48), "trunk": (24, 12, 12)}
+PYRAMID: Mapping[str, Any] = {"widths": (8, 16, 32, 64), "common": 16}
+SPATIAL: Mapping[str, Any] = {"widths": (8, 16, 32), "trunk": (16, 8, 8)}
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def site(extractor: str, generator: str, zero_sum: bool = True, **options: Any) 
 
 def _b_cos(data: Dataset, config: TrainingConfig) -> ImageClassifier:
     told = {name: value for name, value in given(data, config).items() if name not in ("mean", "std")}
-    options = {"widths": (20, 32, 80)}
+    options = {"widths": (12, 24, 56)}
     return seeded(data, config, lambda: BCos("b_cos", zero_sum=True, extractor_options=options, **told))
 
 
@@ -147,7 +147,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "bagnet",
         "BagNet-like",
-        site("local", "constant", extractor_options={"width": 32, "depth": 24, "patch": 14}),
+        site("local", "constant", extractor_options={"width": 20, "depth": 24, "patch": 14}),
     ),
     Entry("b_cos", "B-cos", _b_cos),
     Entry("parts", "ProtoPNet-like", _parts),
@@ -172,7 +172,7 @@ def with_method(
 
 
 def find(names: Sequence[str], entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The entries of these names, all if none is named; a wrong name is an error that suggests the nearest."""
+    """The entries of these names, all if none is named; a wrong name is an error with the nearest."""
     known = {entry.name: entry for entry in entries}
     for name in names:
         if name not in known:

@@ -43,18 +43,18 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "sanity": {"n_stages": 1},
 }
 ACCURACY = "accuracy"
-N_ACCURACY = 2000
+N_ACCURACY = 1000
 N_PICTURES: Mapping[str, int] = {
-    "frame_control": 128,
-    "patch_deletion": 128,
-    "grid_pointing": 256,
-    "mask_k": 128,
-    "insertion": 128,
-    "deletion": 128,
-    "sanity": 64,
-    "energy_pointing": 128,
+    "frame_control": 96,
+    "patch_deletion": 96,
+    "grid_pointing": 192,
+    "mask_k": 96,
+    "insertion": 96,
+    "deletion": 96,
+    "sanity": 48,
+    "energy_pointing": 96,
 }
-N_SLOW = 32
+N_SLOW = 16
 N_QUICK = 8
 COST = "cost"
 N_TIMED, ROUNDS = 64, 5
