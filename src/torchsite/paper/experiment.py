@@ -128,6 +128,7 @@ _ALL = (
         "self-explaining models and post-hoc methods: one protocol, one budget, three seeds",
         "leaderboard.experiment",
     ),
+    Experiment("ablation", "what each part of the method gives", "leaderboard.ablation"),
     _study("targets", "mean and nearest targets on MNIST"),
     _study("targets_fashion", "the same on Fashion-MNIST"),
     _study("generators", "five forms of the generator on MNIST"),

@@ -4,9 +4,10 @@ Claim:    none in advance. Every model is trained here, in the one loop, on the 
           views, for the same multiply-accumulates; every explainer is measured on the same pictures and
           poses, beside map-makers that know nothing. Where SITE is not first, the section says so.
 Command:  torchsite reproduce leaderboard     (some rows: --only b_cos,cam; one's own: --add FILE)
-Cost:     three trainings of two minutes for each of eight models on CIFAR-10, shorter ones on Fashion-MNIST
-          and BAM; about two hours of one core with all measures. Every training and every measure is a file:
-          lanes can share the work, `measure(folder, data=["bam"], seeds=[0])`. With --quick, a few digits.
+Cost:     three trainings of less than a minute for each of eight models on CIFAR-10, shorter ones on
+          Fashion-MNIST and BAM; about an hour of one core with all measures. Every training and every measure
+          is a file: lanes can share the work, `measure(folder, data=["bam"], seeds=[0])`. With --quick, a few
+          digits.
 """
 
 import runpy
@@ -109,15 +110,16 @@ def section(result: Result, pictures: Pictures) -> str:
 
 def _protocol(result: Result) -> str:
     seeds, training = result.config["seeds"], result.config["training"]
+    corners = ", ".join(dict.fromkeys(training["corners"]))
     return (
         f"Every model is trained from nothing in {_count(len(seeds), 'seed')}, for the same "
         "multiply-accumulates on each data set, on pictures upright and posed (±90°, ±25 %; corners "
-        f"{', '.join(dict.fromkeys(training['corners']))}). Scores are means ± standard deviations over seeds, "
-        "on the same test pictures in the same poses. Gains are against a random ranking of the pixels; deletion "
-        "gains and sanity are better when lower. The best of each column is bold. Rows that know nothing of any "
-        "model come last and are not ranked: a score that they reach is no merit. Post-hoc methods stand on the "
-        "black box of the same budget. All of this is small: figures compare rows with each other, not with "
-        "trainings of full length.\n"
+        f"{corners}). Scores are means ± standard deviations over seeds, on the same test pictures in the "
+        "same poses. Gains are against a random ranking of the pixels; deletion gains, sanity (the size of the "
+        "rank correlation with maps of randomised weights) and cost are better when lower. The best of each "
+        "column is bold. Rows that know nothing of any model come last and are not ranked: a score that they "
+        "reach is no merit. Post-hoc methods stand on the black box of the same budget. All of this is small: "
+        "figures compare rows with each other, not with trainings of full length.\n"
     )
 
 
@@ -155,12 +157,12 @@ def _costs(result: Result) -> str:
     rows = [[titles.get(name, name), *(_cost(board, name) for board in found.values())] for name in names]
     all_of_it: Mapping[str, Any] = result.values["total"]
     return (
-        "\nWhat each training took, in PMAC (10¹⁵ multiply-accumulates), with the epochs that this gives and the "
-        "millions of multiply-accumulates of one view:\n\n"
+        "\nWhat each training took, in PMAC (10¹⁵ multiply-accumulates), with the epochs that this gives and "
+        "the millions of multiply-accumulates of one view:\n\n"
         + markdown_table(["model", *(board["title"] for board in found.values())], rows)
-        + f"\nIn all: {all_of_it['trainings']} trainings, {all_of_it['pmac']:.3f} PMAC, "
-        f"{all_of_it['training hours']:.1f} hours of training and {all_of_it['measuring hours']:.1f} hours of "
-        "measuring, on one core each, on a machine that did other work as well.\n"
+        + f"\nIn all: {all_of_it['trainings']} trainings, {all_of_it['pmac']:.4f} PMAC, "
+        f"{all_of_it['training hours']:.2f} hours of training and {all_of_it['measuring hours']:.2f} hours "
+        "of measuring by the clock, on one core of a machine that did much other work as well.\n"
     )
 
 
@@ -169,4 +171,5 @@ def _cost(board: Board, name: str) -> str:
         return "–"
     each = board["pmac"][name]
     mean = sum(each) / len(each)
-    return f"{mean:.4f} ({board['epochs'][name]} epochs, {1000 * board['gmac_per_view'][name]:.1f} M)"
+    epochs = _count(board["epochs"][name], "epoch")
+    return f"{mean:.2g} ({epochs}, {1000 * board['gmac_per_view'][name]:.1f} M)"

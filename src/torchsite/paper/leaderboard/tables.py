@@ -75,8 +75,8 @@ def agreement_words(board: Board) -> str:
     m = board["n_measures"]
     return (
         f"Agreement of the {m} measures on the {board['n_ranked']} rows that all of them rank: Kendall's W = "
-        f"{board['kendalls_w']:.2f}, where 1 is the same order by all and {1 / max(m, 1):.2f} is what unrelated "
-        "measures give."
+        f"{board['kendalls_w']:.2f}, where 1 is the same order by all and {1 / max(m, 1):.2f} is what "
+        "unrelated measures give."
     )
 
 
