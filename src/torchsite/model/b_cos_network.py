@@ -34,9 +34,10 @@ class BCosConv2d(nn.Conv2d):
 
     def _patch_norms(self, maps: Maps) -> Maps:
         """‖x‖ of the patch that each answer looks at."""
-        squares = maps.float().square() if maps.dtype != torch.float64 else maps.square()
+        wide = torch.promote_types(maps.dtype, torch.float32)
+        squares = maps.square().sum(1, keepdim=True, dtype=wide)
         size, padding = self.kernel_size[0], self.kernel_size[0] // 2
-        sums = F.avg_pool2d(squares.sum(1, keepdim=True), size, 1, padding, divisor_override=1)
+        sums = F.avg_pool2d(squares, size, 1, padding, divisor_override=1)
         return (sums + EPSILON).sqrt()
 
 
@@ -54,7 +55,7 @@ class UncentredNorm2d(nn.Module):
         """Maps of size one, by the batch in training, else by all batches that were seen."""
         square = self.running_square
         if self.training:
-            square = maps.to(square.dtype).square().mean((0, 2, 3))
+            square = maps.square().mean((0, 2, 3), dtype=square.dtype)
             with torch.no_grad():
                 self.running_square.lerp_(square, self.momentum)
         return maps * (square + EPSILON).rsqrt()[:, None, None].to(maps.dtype)

@@ -17,7 +17,7 @@ from torchsite.objective import Term, TransformationTerm
 from torchsite.paper.cache import save_result
 from torchsite.paper.experiment import Arrays
 from torchsite.paper.leaderboard.board import Board, boards, total
-from torchsite.paper.leaderboard.entries import SHIPPED, SITE_PARTS, Entry, site
+from torchsite.paper.leaderboard.entries import EXTRACTOR, SHIPPED, SITE_PARTS, Entry, site
 from torchsite.paper.leaderboard.steps import all_steps, plan
 from torchsite.paper.leaderboard.tables import dot_figure, table_of
 from torchsite.paper.section import Pictures, source
@@ -29,7 +29,7 @@ QUICK_DATA = "digits"
 
 
 def _row(name: str, title: str, *terms: Term, relative: bool = False) -> Entry:
-    return Entry(name, title, site("pyramid", "spatial", relative, **SITE_PARTS), terms)
+    return Entry(name, title, site(EXTRACTOR, "spatial", relative, **SITE_PARTS), terms)
 
 
 def _trans(weight: float, targets: str = "mean") -> TransformationTerm:
@@ -83,8 +83,8 @@ def section(result: Result, pictures: Pictures) -> str:
         f"## What each part gives: λ, targets and terms on {board['title']}\n\n{source(result)}\n\n"
         f"The protocol and the measures are the leaderboard's; every row costs {result.config['pmac']:g} "
         f"PMAC, {seeds}. The first four rows show the paper's maps, the others maps relative to all classes. "
-        "Pictures with hidden blocks, which L_add compares, are paid for from the same budget: those rows see "
-        "fewer pictures.\n\n"
+        "Pictures with hidden blocks, which L_add compares, are paid for from the same budget: those rows "
+        "see fewer pictures.\n\n"
         + table_of(board)
         + f"\nIn all {took['pmac']:.4f} PMAC, {60 * took['training hours']:.0f} minutes of training and "
         f"{60 * took['measuring hours']:.0f} of measuring, on a machine that did other work as well.\n"

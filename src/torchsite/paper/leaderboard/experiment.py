@@ -115,11 +115,11 @@ def _protocol(result: Result) -> str:
         f"Every model is trained from nothing in {_count(len(seeds), 'seed')}, for the same "
         "multiply-accumulates on each data set, on pictures upright and posed (±90°, ±25 %; corners "
         f"{corners}). Scores are means ± standard deviations over seeds, on the same test pictures in the "
-        "same poses. Gains are against a random ranking of the pixels; deletion gains, sanity (the size of the "
-        "rank correlation with maps of randomised weights) and cost are better when lower. The best of each "
-        "column is bold. Rows that know nothing of any model come last and are not ranked: a score that they "
-        "reach is no merit. Post-hoc methods stand on the black box of the same budget. All of this is small: "
-        "figures compare rows with each other, not with trainings of full length.\n"
+        "same poses. Gains are against a random ranking of the pixels; deletion gains, sanity (the size of "
+        "the rank correlation with maps of randomised weights) and cost are better when lower. The best of "
+        "each column is bold. Rows that know nothing of any model come last and are not ranked: a score that "
+        "they reach is no merit. Post-hoc methods stand on the black box of the same budget. All of this is "
+        "small: figures compare rows with each other, not with trainings of full length.\n"
     )
 
 
