@@ -12,7 +12,7 @@ from made_up import section
 from torchsite.errors import ConfigError
 from torchsite.paper import experiment as experiments
 from torchsite.paper import leaderboard
-from torchsite.paper.leaderboard import experiment, tables
+from torchsite.paper.leaderboard import ablation, experiment, tables
 from torchsite.paper.leaderboard.board import rank_rows
 from torchsite.paper.leaderboard.columns import COLUMNS, RANKED
 from torchsite.paper.leaderboard.entries import ENTRIES, POST_HOC, find
@@ -155,3 +155,17 @@ def test_a_file_of_twenty_lines_adds_a_model_and_a_method(tmp_path):
         experiment.read_entries(tmp_path / "empty.py")
     with pytest.raises(ConfigError, match="leave --only away"):
         experiments.find_experiment("many_classes").run(tmp_path, only=["cam"])
+
+
+def test_the_ablation_is_a_board_of_its_own(tmp_path):
+    """Rows of SITE with and without its terms; mixed prototypes among them."""
+    result = ablation.run(tmp_path, only=["lambda_0", "mixed"], quick=True)
+    (board,) = result.values["boards"].values()
+    assert [row["entry"] for row in board["rows"]] == ["lambda_0", "mixed"]
+    text = section(result)
+    assert "| λ = 0: no L_trans |" in text
+    assert "one seed: differences of a few hundredths mean nothing" in text
+    assert list(ablation.figures(result, {})) == ["ablation"]
+    terms = {entry.name: {term.name for term in entry.terms} for entry in ablation.ROWS}
+    assert terms["lambda_0"] == set()
+    assert terms["additive"] - terms["direct"] == {"additive_evidence"}

@@ -3,7 +3,7 @@
 Claim:    none in advance: λ of the transformation loss, sampled targets against the closed form, the direct
           term, additive evidence; the same network, pictures, views, arithmetic and measures for all.
 Command:  torchsite reproduce ablation
-Cost:     one short training for each of the seven rows and each seed, and their measures: some minutes of one
+Cost:     one short training for each of the eight rows and each seed, and their measures: some minutes of one
           core. With --quick, a few digits.
 """
 
@@ -28,8 +28,8 @@ DATA = "cifar10"
 QUICK_DATA = "digits"
 
 
-def _row(name: str, title: str, *terms: Term, relative: bool = False) -> Entry:
-    return Entry(name, title, site(EXTRACTOR, "spatial", relative, **SITE_PARTS), terms)
+def _row(name: str, title: str, *terms: Term, relative: bool = False, generator: str = "spatial") -> Entry:
+    return Entry(name, title, site(EXTRACTOR, generator, relative, **SITE_PARTS), terms)
 
 
 def _trans(weight: float, targets: str = "mean") -> TransformationTerm:
@@ -45,6 +45,7 @@ ROWS: tuple[Entry, ...] = (
     _row("direct", "λ = 0.25, direct term", _TRANS, _DIRECT, relative=True),
     _row("additive", "and L_add", _TRANS, _DIRECT, _ADDITIVE, relative=True),
     _row("shipped", "and concise (as shipped)", *SHIPPED, relative=True),
+    _row("mixed", "as shipped, mixed prototypes", *SHIPPED, relative=True, generator="mixed"),
 )
 
 
