@@ -189,8 +189,8 @@ class SITE(ImageClassifier):
         if isinstance(self.generator, MixedGenerator):
             return self.generator.fused(features, self.bound_prototypes).scaled(self.product_scale)
         if isinstance(self.generator, ConstantGenerator):
-            *drawn, evidence = self.generator.fused(features, self.bound_prototypes)
-            return Forward(features, *drawn, evidence * self.product_scale)
+            raw, prototypes, evidence = self.generator.fused(features, self.bound_prototypes)
+            return Forward(features, raw, prototypes, evidence * self.product_scale)
         raw = self.generator(features).to(features.dtype)
         prototypes = self.bound_prototypes(raw)
         evidence = (prototypes * features.unsqueeze(1)).sum(2) * self.product_scale

@@ -69,7 +69,9 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     values: dict[str, Cost] = {}
     for form, added in FORMS.items():
         for n_classes in QUICK_CLASSES if quick else N_CLASSES:
-            values[f"{n_classes} {form}".strip()] = run_apart(measure, n_classes, changes | added, n_steps)
+            values[f"{n_classes} {form}".strip()] = run_apart(
+                measure, n_classes, {**changes, **added}, n_steps
+            )
     recipe = override(load_recipe(RECIPE), changes)
     config = {
         "recipe": RECIPE,

@@ -96,7 +96,10 @@ def _parts(data: Dataset, config: TrainingConfig) -> ImageClassifier:
 
 
 def _black_box(data: Dataset, config: TrainingConfig) -> ImageClassifier:
-    options = {"extractor_options": {"widths": WIDTHS, "depth": 16}, "encoder_of": "spatial"}
+    options: dict[str, Any] = {
+        "extractor_options": {"widths": WIDTHS, "depth": 16},
+        "encoder_of": "spatial",
+    }
     encoder = {"widths": SPATIAL["widths"]}
     return seeded(
         data, config, lambda: BlackBox(EXTRACTOR, encoder_options=encoder, **options, **given(data, config))

@@ -150,7 +150,7 @@ def _costs(result: Result) -> str:
     names = list(dict.fromkeys(name for board in found.values() for name in board["pmac"]))
     titles = {
         row["entry"]: row["title"] if row["kind"] == "itself" else row["title"].split(" on ")[-1]
-        for board in reversed(found.values())
+        for board in reversed(list(found.values()))
         for row in reversed(board["rows"])
         if row["kind"] != "ignorant"
     }
