@@ -73,10 +73,10 @@ class MixedGenerator(nn.Module):
         self.drawing = SpatialGenerator(depth, size, rank, widths, trunk)
         self.shares = nn.Parameter(torch.randn(n_classes, rank))
 
-    @property
-    def mixing(self) -> Float[Tensor, "classes rank"]:
-        """a: how much of each drawn prototype, for or against, is in that of each class."""
-        return self.shares / self.shares.abs().sum(1, keepdim=True).clamp_min(1e-6)
+    def mixing(self, signed: bool) -> Float[Tensor, "classes rank"]:
+        """a: how much of each drawn prototype, for or (if signed) against, is in that of each class."""
+        sizes = self.shares.abs()
+        return (self.shares if signed else sizes) / sizes.sum(1, keepdim=True).clamp_min(1e-6)
 
     def forward(self, features: Features) -> Prototypes:
         """Raw prototypes of all classes, whose tanh are the mixtures: for those who want to see them all."""
@@ -84,10 +84,11 @@ class MixedGenerator(nn.Module):
 
     def fused(self, features: Features, bound: nn.Module) -> "MixedForward":
         """The drawn prototypes, bounded, and the evidence of all classes."""
+        kind = MixedForward if isinstance(bound, nn.Tanh) else PositiveMixedForward
         basis = bound(self.drawing(features).to(features.dtype))
-        mixing = self.mixing.to(features.dtype)
+        mixing = self.mixing(signed=kind is MixedForward).to(features.dtype)
         evidence = at_each_cell((basis * features.unsqueeze(1)).sum(2), mixing)
-        return MixedForward(features, basis, mixing.expand(len(features), -1, -1), evidence)
+        return kind(features, basis, mixing.expand(len(features), -1, -1), evidence)
 
 
 def at_each_cell(maps: Maps, weights: Float[Tensor, "outputs inputs"]) -> Maps:
@@ -143,3 +144,11 @@ class MixedForward:
         """The same with mixtures and evidence relative to their means over all classes."""
         mixing, evidence = (x - x.mean(1, keepdim=True) for x in (self.mixing, self.evidence))
         return replace(self, mixing=mixing, evidence=evidence)
+
+
+class PositiveMixedForward(MixedForward):
+    """The same where prototypes are in [0, 1], bounded by a sigmoid: no share is negative."""
+
+    def raw_of(self, classes: Labels | None) -> Prototypes:
+        """Of these classes, before they were bounded: the inverse of the sigmoid."""
+        return self.prototypes_of(classes).logit(eps=1 - NEARLY)

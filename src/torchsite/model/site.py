@@ -24,7 +24,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchsite.data import ImagesLike
-from torchsite.errors import ConfigError
 from torchsite.layers import Layer
 from torchsite.model.base import ImageClassifier
 from torchsite.model.classifier_front import ClassifierFront, n_classes_of
@@ -97,11 +96,6 @@ class SITE(ImageClassifier):
         super().__init__(config, feature_extractor, pretrained)
         pixels, (depth, rows, cols) = self.pixels_are_features, self.feature_shape
         activation = config.activation or ("sigmoid" if pixels else "tanh")
-        if generator == "mixed" and activation != "tanh":
-            raise ConfigError(
-                f"generator 'mixed': mixtures are for and against, so the activation must be tanh, "
-                f"got {activation!r}: choose features that are learnt, or another generator"
-            )
         self.product_scale = config.product_scale or (1.0 if pixels else (depth * rows * cols) ** -0.5)
         self.config = replace(self.config, activation=activation, product_scale=self.product_scale)
         self.bce_slope = BCE_SLOPE[activation]  # maps raw prototypes to logits: (tanh(r) + 1)/2 = σ(2r)

@@ -82,8 +82,13 @@ def test_a_mixed_model_learns_and_comes_back(tmp_path):
     assert torch.equal(again(data.images[:4] / 255), made(data.images[:4] / 255))
 
 
-def test_mixtures_need_signs():
-    with pytest.raises(ConfigError, match="activation must be tanh"):
-        model(activation="sigmoid")
+def test_mixtures_of_a_sigmoid_stay_between_nothing_and_one():
+    with torch.no_grad():
+        run = model(activation="sigmoid").run(pictures())
+    assert 0 <= float(run.prototypes.min()) < float(run.prototypes.max()) <= 1
+    torch.testing.assert_close(run.raw_prototypes.sigmoid(), run.prototypes, atol=2e-4, rtol=1e-3)
+
+
+def test_the_number_of_classes_that_stand_for_all_is_positive():
     with pytest.raises(ConfigError, match="n_classes: expected at least 1"):
         TransformationTerm(n_classes=0)
