@@ -45,14 +45,14 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 ACCURACY = "accuracy"
 N_ACCURACY = 1000
 N_PICTURES: Mapping[str, int] = {
-    "frame_control": 96,
-    "patch_deletion": 96,
-    "grid_pointing": 192,
-    "mask_k": 96,
-    "insertion": 96,
-    "deletion": 96,
-    "sanity": 48,
-    "energy_pointing": 96,
+    "frame_control": 64,
+    "patch_deletion": 64,
+    "grid_pointing": 128,
+    "mask_k": 64,
+    "insertion": 64,
+    "deletion": 64,
+    "sanity": 32,
+    "energy_pointing": 64,
 }
 N_SLOW = 16
 N_QUICK = 8
