@@ -122,6 +122,11 @@ def test_words_say_where_we_are_not_first(played):
     rank_rows(board["rows"])
     words = tables.plain_words(board)
     assert "**It is not first** by these: patch deletion: 2 of 4, first is B-cos." in words
+    assert tables.fooled_words(board).startswith("By no measure")
+    rival["kind"], rival["title"] = "ignorant", "knows nothing: edges"
+    assert (
+        tables.fooled_words(board) == "A row that knows nothing beats all others by: patch deletion (edges)."
+    )
 
 
 def test_the_section_and_the_figures_come_from_the_file(played):

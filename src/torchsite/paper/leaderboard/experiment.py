@@ -29,6 +29,7 @@ from torchsite.paper.leaderboard.steps import all_steps, plan
 from torchsite.paper.leaderboard.tables import (
     agreement_words,
     dot_figure,
+    fooled_words,
     plain_words,
     rank_figure,
     table_of,
@@ -100,7 +101,8 @@ def section(result: Result, pictures: Pictures) -> str:
     ]
     for name, board in found.items():
         parts += [
-            f"\n### {board['title']}\n\n{plain_words(board)} {agreement_words(board)}\n\n",
+            f"\n### {board['title']}\n\n{plain_words(board)}\n\n",
+            f"{agreement_words(board)} {fooled_words(board)}\n\n",
             table_of(board),
             _notes(board),
             pictures.chart(f"{NAME}-{name}", f"{board['title']}: ranks by measure"),

@@ -27,9 +27,7 @@ def table_of(board: Board) -> str:
 
 def best_rows(board: Board, column: Column) -> list[str]:
     """The rows with the best mean, among those that know something; none where no way is better."""
-    known = [row for row in board["rows"] if row["kind"] != "ignorant"]
-    means = {row["title"]: centre(row["scores"].get(column.title, [])) for row in known}
-    there = {title: column.better * value for title, value in means.items() if value is not None}
+    there = _means(board, column, ignorant=False)
     return [title for title, value in there.items() if column.better and value == max(there.values())]
 
 
@@ -66,8 +64,29 @@ def plain_words(board: Board, ours: str = OURS) -> str:
     if title not in leaders and models:
         behind.append(f"accuracy posed: first is {' and '.join(sorted(models))}")
     words = f"{title} is first by {len(first)} of {n_all} measures of maps"
-    words += f" ({', '.join(first)})." if first else "."
+    words += f" ({'; '.join(first)})." if first else "."
     return words + (f" **It is not first** by these: {'; '.join(behind)}." if behind else "")
+
+
+def fooled_words(board: Board) -> str:
+    """By which measures a row that knows nothing of any model beats all that know something."""
+    fooled = []
+    for column in RANKED:
+        means = {kind: _means(board, column, kind) for kind in (True, False)}
+        if means[True] and means[False]:
+            title, best = max(means[True].items(), key=lambda one: one[1])
+            if best >= max(means[False].values()):
+                fooled.append(f"{column.title} ({title.partition(': ')[2]})")
+    if not fooled:
+        return "By no measure does a row that knows nothing beat all others."
+    return f"A row that knows nothing beats all others by: {'; '.join(fooled)}."
+
+
+def _means(board: Board, column: Column, ignorant: bool) -> dict[str, float]:
+    """The mean scores of the rows that know something, or of those that do not; more is better."""
+    rows = [row for row in board["rows"] if (row["kind"] == "ignorant") == ignorant]
+    found = {row["title"]: centre(row["scores"].get(column.title, [])) for row in rows}
+    return {title: column.better * value for title, value in found.items() if value is not None}
 
 
 def agreement_words(board: Board) -> str:
