@@ -54,8 +54,9 @@ def boards(asked: Plan, lines: Iterable[Line]) -> dict[str, Board]:
 
 def _board(asked: Plan, name: str, lines: Sequence[Line]) -> Board:
     field = next(field for field in asked.fields if field.name == name)
+    seeds = asked.seeds_of(field)
     rows = [
-        _row(entry, explainer, [line for line in lines if line.entry == entry.name], asked.seeds)
+        _row(entry, explainer, [line for line in lines if line.entry == entry.name], seeds)
         for entry in asked.entries
         for explainer in entry.explainers
     ]
@@ -64,14 +65,13 @@ def _board(asked: Plan, name: str, lines: Sequence[Line]) -> Board:
     by_measure = rank_rows(rows)
     agreed, n_ranked, n_measures = agreement(by_measure)
     trainings = {
-        entry.name: [training_of(asked, field, entry, seed) for seed in asked.seeds]
-        for entry in asked.entries
+        entry.name: [training_of(asked, field, entry, seed) for seed in seeds] for entry in asked.entries
     }
     budgets = {name: [one.config["budget"] for one in found] for name, found in trainings.items()}
     return {
         "title": field.title,
         "rows": rows,
-        "seeds": list(asked.seeds),
+        "seeds": list(seeds),
         "kendalls_w": agreed,
         "n_ranked": n_ranked,
         "n_measures": n_measures,

@@ -49,16 +49,18 @@ def run(
     add: Path | None = None,
     data: Sequence[str] = (),
     seeds: Sequence[int] = (),
+    finished: bool = False,
     quick: bool = False,
     progress: bool = False,
 ) -> Result:
     """Train and measure what is not in `folder` yet; the result has the rows, data sets and seeds asked for.
 
-    `add` is a file of one's own whose `ENTRIES` are those of the board from then on.
+    `add` is a file of one's own whose `ENTRIES` are those of the board from then on. With `finished` nothing
+    is trained: the board is made of the seeds in which all its models are there.
     """
     started = time.monotonic()
     chosen = read_entries(add) if add is not None else entries
-    asked = plan(folder, entries=chosen, only=only, data=data, seeds=seeds, quick=quick)
+    asked = plan(folder, entries=chosen, only=only, data=data, seeds=seeds, quick=quick, finished=finished)
     found = boards(asked, all_steps(asked, progress=progress))
     config = {
         "quick": quick,
@@ -111,10 +113,10 @@ def section(result: Result, pictures: Pictures) -> str:
 
 
 def _protocol(result: Result) -> str:
-    seeds, training = result.config["seeds"], result.config["training"]
+    training = result.config["training"]
     corners = ", ".join(dict.fromkeys(training["corners"]))
     return (
-        f"Every model is trained from nothing in {_count(len(seeds), 'seed')}, for the same "
+        f"Every model is trained from nothing in several seeds ({_seeds(result)}), for the same "
         "multiply-accumulates on each data set, on pictures upright and posed (±90°, ±25 %; corners "
         f"{corners}). Scores are means ± standard deviations over seeds, on the same test pictures in the "
         "same poses. Gains are against a random ranking of the pixels; deletion gains, sanity (the size of "
@@ -123,6 +125,11 @@ def _protocol(result: Result) -> str:
         "they reach is no merit. Post-hoc methods stand on the black box of the same budget. All of this is "
         "small: figures compare rows with each other, not with trainings of full length.\n"
     )
+
+
+def _seeds(result: Result) -> str:
+    found: Mapping[str, Board] = result.values["boards"]
+    return ", ".join(f"{board['title']} {len(board['seeds'])}" for board in found.values())
 
 
 def _count(n: int, what: str) -> str:

@@ -69,6 +69,17 @@ class Plan:
     fields: tuple[Field, ...] = tuple(FIELDS.values())
     seeds: tuple[int, ...] = SEEDS
     quick: bool = False
+    finished: bool = False  # whether only seeds count in which all models of a data set are trained
+
+    def seeds_of(self, field: Field) -> tuple[int, ...]:
+        """The seeds that count on a data set."""
+        if not self.finished:
+            return self.seeds
+        return tuple(
+            seed
+            for seed in self.seeds
+            if all(is_finished(self.model_folder(field, entry, seed)) for entry in self.entries)
+        )
 
     def model_folder(self, field: Field, entry: Entry, seed: int) -> Path:
         """Where a training is."""
@@ -87,12 +98,14 @@ def plan(
     data: Sequence[str] = (),
     seeds: Sequence[int] = (),
     quick: bool = False,
+    finished: bool = False,
 ) -> Plan:
     """The plan for some of the entries, data sets and seeds; all that are not named."""
     known = QUICK_FIELDS if quick else FIELDS
     fields = tuple(field for name, field in known.items() if name in data or not data)
     chosen = tuple(seeds) or (SEEDS[:2] if quick else SEEDS)
-    return Plan(folder, find(only, entries), fields, chosen, quick)
+    asked = Plan(folder, find(only, entries), fields, chosen, quick, finished)
+    return replace(asked, fields=tuple(field for field in fields if asked.seeds_of(field)))
 
 
 def measure(folder: Path, **choice: Any) -> int:
@@ -116,7 +129,7 @@ def all_steps(asked: Plan, *, progress: bool = False) -> Iterator[Line]:
     """Train and measure whatever is not there yet; seed by seed, so that a stopped run has whole boards."""
     for field in asked.fields:
         pictures = field.load()
-        for seed in asked.seeds:
+        for seed in asked.seeds_of(field):
             for entry in asked.entries:
                 model = trained(asked, field, pictures, entry, seed, progress=progress)
                 yield from measured(asked, field, pictures, entry, seed, model)
