@@ -4,7 +4,7 @@ Each row alternates two or more variants in short rounds and keeps the best time
 other work on the machine can only slow a round down.
 
     python benchmarks/training.py [--seconds 1.0] [--rounds 4] [--batch-size 64] [--threads N] [--clock cpu]
-                                  [--out results/training_costs.json]
+                                  [--only classes …] [--out results/training_costs.json]
 
 With one thread, `--clock cpu` counts the seconds that the processor worked, on a machine that has other work.
 """
@@ -23,7 +23,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from torchsite.data import Dataset, to_float
-from torchsite.model import SITE, BlackBox
+from torchsite.model import SITE, BCos, BlackBox, PrototypeParts
 from torchsite.objective import Share, TransformationTerm
 from torchsite.randomness import make_rng
 from torchsite.results import Result
@@ -91,7 +91,7 @@ def one_step(args: argparse.Namespace, **term: Any) -> TrainingConfig:
     return TrainingConfig(batch_size=args.batch_size, terms=(TransformationTerm(**term),))
 
 
-def training_step(model: SITE, data: Dataset, config: TrainingConfig, half: bool = False) -> Work:
+def training_step(model: SITE | BlackBox, data: Dataset, config: TrainingConfig, half: bool = False) -> Work:
     """One whole step: look up, transform, forward, objective, backward, optimiser."""
     objective, (optimiser, *_) = make_objective(model, data, config), make_optimisers(model, config)
     like = next(model.parameters())
@@ -154,6 +154,52 @@ def compare_classes(args: argparse.Namespace) -> Row:
     return Row("step, 101 classes / 10", milliseconds(times), times["c = 101"] / times["c = 10"], "", None)
 
 
+def compare_mixed_classes(args: argparse.Namespace) -> Row:
+    """The same where prototypes are mixtures of drawn ones, and ten classes of a step stand for all."""
+    mixed = {"model.generator": "mixed"}
+    steps = {
+        f"c = {n}": training_step(
+            make("CIFAR-10", n, mixed),
+            noise("CIFAR-10", 2020, n),
+            one_step(args, targets="mean", n_classes=10),
+        )
+        for n in (10, 101)
+    }
+    times = best_times(steps, args)
+    ratio = times["c = 101"] / times["c = 10"]
+    name = "step, 101 classes / 10, mixed prototypes"
+    return Row(name, milliseconds(times), ratio, "≤ 1.6", ratio <= 1.6)
+
+
+def compare_own_explanations(args: argparse.Namespace) -> list[Row]:
+    """Maps of one class for every picture against the same model's forward pass, for each kind of model."""
+    images = to_float(noise("CIFAR-10", args.batch_size).images)
+    classes = torch.arange(args.batch_size) % 10
+    shape = {"image_shape": SHAPES["CIFAR-10"]}
+    models: dict[str, SITE | BCos | PrototypeParts] = {
+        "SITE": make_site("CIFAR-10"),
+        "CAM": SITE("pyramid", "constant", 10, **shape),
+        "BagNet-like": SITE("local", "constant", 10, **shape),
+        "B-cos": BCos("b_cos", 10, **shape),
+        "ProtoPNet-like": PrototypeParts("pyramid", 10, **shape),
+    }
+    rows = []
+    for name, model in models.items():
+        model.eval()
+
+        def answer(model: nn.Module = model) -> object:
+            with torch.no_grad():
+                return model(images)
+
+        def explain(model: SITE | BCos | PrototypeParts = model) -> object:
+            return model.explain(images).heatmaps(size=(32, 32), classes=classes)
+
+        times = best_times({"explain": explain, "forward": answer}, args)
+        ratio = times["explain"] / times["forward"]
+        rows.append(Row(f"explanation / own forward pass, {name}", milliseconds(times), ratio, "", None))
+    return rows
+
+
 def compare_precision(data: str, args: argparse.Namespace) -> Row:
     """Single precision against bfloat16 where autocast uses it."""
     steps = {
@@ -209,16 +255,19 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
+    parser.add_argument("--only", nargs="*", default=[], help="targets, explanation, own, classes …")
     parser.add_argument("--out", type=Path, help="keep the rows as a result file")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    rows = [
-        compare_targets(args),
-        *(compare_explanation(data, args) for data in SHAPES),
-        compare_classes(args),
-        *(compare_precision(data, args) for data in SHAPES),
-        *(compare_arithmetic(data, args) for data in SHAPES),
-    ]
+    parts: Mapping[str, Callable[[], list[Row]]] = {
+        "targets": lambda: [compare_targets(args)],
+        "explanation": lambda: [compare_explanation(data, args) for data in SHAPES],
+        "own": lambda: compare_own_explanations(args),
+        "classes": lambda: [compare_classes(args), compare_mixed_classes(args)],
+        "precision": lambda: [compare_precision(data, args) for data in SHAPES],
+        "arithmetic": lambda: [compare_arithmetic(data, args) for data in SHAPES],
+    }
+    rows = [row for name, part in parts.items() if name in args.only or not args.only for row in part()]
     table = Table(
         title=f"batches of {args.batch_size}, {args.threads} threads, {args.clock} clock, best of all calls"
     )

@@ -110,6 +110,12 @@ def reproduce(
         bool,
         typer.Option("--publish", help="In a checkout: also write results/ and draw docs/ again from it."),
     ] = False,
+    only: Annotated[
+        str, typer.Option(help="The leaderboard's entries to train and measure, separated by commas.")
+    ] = "",
+    add: Annotated[
+        Path | None, typer.Option(help="A file of your own whose ENTRIES stand on the leaderboard.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run one experiment of the paper; interrupted ones continue.
@@ -124,6 +130,8 @@ def reproduce(
     torchsite reproduce mnist --out runs
 
     torchsite reproduce mnist_pointing --publish
+
+    torchsite reproduce leaderboard --add mine.py --only mine,site
     """
     from torchsite.paper.experiment import find_experiment
 
@@ -140,7 +148,8 @@ def reproduce(
 
     checkout = find_checkout(Path.cwd()) if publish else None
     place = out / (f"{name}-quick" if quick else name)
-    result = experiment.run(place, quick=quick, progress=terminal(stderr=True).is_terminal)
+    rows = {"only": names(only), "add": add} if only or add is not None else {}
+    result = experiment.run(place, quick=quick, progress=terminal(stderr=True).is_terminal, **rows)
     drawn = draw_figures(experiment, place)
     published = [] if checkout is None else publish_result(experiment, place, checkout)
     if as_json:

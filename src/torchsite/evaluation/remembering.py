@@ -10,14 +10,14 @@ from typing import Any
 
 from torch import nn
 
-from torchsite.model import SITE, BlackBox, Explanation
+from torchsite.model import SITE, BlackBox, Explanation, ImageClassifier
 from torchsite.shapes import Images, Logits
 
 
 class Remembering(nn.Module):
     """A classifier that answers the same pictures once, until it is told to `forget`."""
 
-    def __init__(self, model: SITE | BlackBox) -> None:
+    def __init__(self, model: ImageClassifier) -> None:
         super().__init__()
         self.model = model
         self.passes: dict[bytes, Any] = {}

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from torchsite.model.b_cos import BCos
+from torchsite.model.base import ImageClassifier
 from torchsite.model.black_box import BlackBox
 from torchsite.model.classifier_front import ClassifierFront
 from torchsite.model.config import BlackBoxConfig, ModelConfig, SiteConfig
@@ -18,9 +20,15 @@ from torchsite.model.pretrained import (
     save_weights,
     shipped_models,
 )
+from torchsite.model.prototype_parts import PrototypeParts
 from torchsite.model.site import SITE
 
-KINDS: dict[str, type[Pretrained]] = {"site": SITE, "black_box": BlackBox}
+KINDS: dict[str, type[Pretrained]] = {
+    "site": SITE,
+    "black_box": BlackBox,
+    "b_cos": BCos,
+    "prototype_parts": PrototypeParts,
+}
 
 
 def load(name: Path | str, **options: Any) -> Pretrained:
@@ -34,13 +42,16 @@ __all__ = [
     "EXTRACTORS",
     "GENERATORS",
     "SITE",
+    "BCos",
     "BlackBox",
     "BlackBoxConfig",
     "ClassifierFront",
     "Explanation",
     "FeatureExtractor",
+    "ImageClassifier",
     "ModelConfig",
     "ParameterGroup",
+    "PrototypeParts",
     "SiteConfig",
     "load",
     "save_weights",

@@ -11,6 +11,7 @@ say of itself stands in `extractor.py`. To add one by name, add its builder to `
 | resnet18 | the paper's large one, all four stages | 11.3 M | 16×16 |
 | pyramid | two CPU cores: recognises at 4×4, answers at 16×16 | 1.6 M | 16×16 |
 | local | evidence of patches: features that see 14 pixels | 0.5 M | 16×16 |
+| b_cos | B-cos networks, a peer of SITE (`b_cos.py`) | 0.3 M | 8×8 |
 | efficientnet_lite0 | few pictures of 64 pixels or more: starts from ImageNet | 3.0 M | 4×4 |
 | efficientnet_lite1, _lite2 | the same, slower and more accurate on ImageNet | 3.8 M, 4.4 M | 4×4 |
 | timm/NAME, torchvision/NAME | any network of the two libraries (`libraries.py`) | | 4×4 |
@@ -24,6 +25,7 @@ from typing import Any
 from torch import nn
 
 from torchsite.errors import ConfigError
+from torchsite.model.b_cos_network import BCosNetwork
 from torchsite.model.blocks import PointwiseConv2d, build_by_name, conv_block, halve
 from torchsite.model.c4_conv import Layers
 from torchsite.model.efficientnet import LITE0, LITE1, LITE2, MEAN, STD, Lite, imagenet_weights
@@ -267,6 +269,7 @@ EXTRACTORS: dict[str, Callable[..., FeatureExtractor]] = {
     "resnet18": ResNet18,
     "pyramid": Pyramid,
     "local": LocalCNN,
+    "b_cos": BCosNetwork,
     "efficientnet_lite0": EfficientNetLite,
     "efficientnet_lite1": EfficientNetLite1,
     "efficientnet_lite2": EfficientNetLite2,

@@ -3,7 +3,8 @@
 A generator maps features (batch, depth, rows, cols) to *raw* prototypes (batch, classes, depth, rows,
 cols); the model bounds them. All forms share one convolutional encoder and differ in their decoders; the
 comparison that chose the default is in docs/design/generators.md. A generator that takes features of any size
-says so: `any_size = True`.
+says so: `any_size = True`. One that knows a shorter way to the evidence than by drawing all prototypes has
+`fused` (`fused_generators.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,16 +16,16 @@ from torch import nn
 
 from torchsite.errors import ConfigError
 from torchsite.model.blocks import Upsample, build_by_name, conv_block, halvings, upsample
-from torchsite.model.c4_conv import Layers
 from torchsite.model.encoder import (
     CODE,
-    SPATIAL_WIDTHS,
     WIDTHS,
     EncodedGenerator,
     Encoder,
     SpatialEncoder,
     channels_last,
 )
+from torchsite.model.fused_generators import ConstantGenerator, MixedGenerator
+from torchsite.model.spatial_generator import SpatialGenerator
 from torchsite.modes import evaluating
 from torchsite.shapes import Features, Prototypes, Size
 
@@ -117,53 +118,6 @@ class LateralGenerator(EncodedGenerator):
         return self.as_prototypes(self.shuffle(self.heads(drawn)))
 
 
-class SpatialGenerator(nn.Module):
-    """Lateral sums without a flattened code: pose and place are never forgotten, only summed up.
-
-    The coarsest maps and their mean over the picture say what is seen; every resolution adds where. It can
-    share its kernels over quarter turns, so that prototypes turn with the features by construction.
-    """
-
-    any_size = True
-
-    def __init__(
-        self,
-        depth: int,
-        size: Size,
-        n_classes: int,
-        widths: Sequence[int] = SPATIAL_WIDTHS,
-        trunk: Sequence[int] = (64, 32, 32),
-        quarter_turns: bool = False,
-    ) -> None:
-        super().__init__()
-        if len(trunk) != len(widths):
-            raise ConfigError(f"trunk: expected one width for each of {tuple(widths)}, got {tuple(trunk)}")
-        layers = Layers(quarter_turns)
-        self.shape = (n_classes, depth)
-        self.encoder = SpatialEncoder(depth, size, widths, quarter_turns)
-        self.summary = layers.conv(widths[-1], trunk[0], 1)
-        self.laterals = nn.ModuleList(
-            layers.conv(width, drawn, 1) for width, drawn in zip(reversed(widths), trunk, strict=True)
-        )
-        self.rectify = nn.ModuleList(nn.ReLU() for _ in trunk)
-        self.blocks = nn.ModuleList(
-            layers.block(drawn, after) for drawn, after in zip(trunk, [*trunk[1:], trunk[-1]], strict=True)
-        )
-        self.heads = layers.conv(trunk[-1], n_classes * depth, project=True)
-
-    def forward(self, features: Features) -> Prototypes:
-        """Raw prototypes of all classes."""
-        maps = self.encoder.read(channels_last(features))[::-1]
-        drawn = self.summary(maps[0].mean((-2, -1), keepdim=True))
-        for i, (lateral, rectify, block) in enumerate(
-            zip(self.laterals, self.rectify, self.blocks, strict=True)
-        ):
-            drawn = block(rectify(lateral(maps[i]) + drawn))
-            if i + 1 < len(maps):
-                drawn = upsample(drawn, maps[i + 1].shape[-2:])
-        return self.heads(drawn).unflatten(1, self.shape)
-
-
 class ShuffleGenerator(EncodedGenerator):
     """A trunk at a quarter of the resolution whose heads draw 4×4 pixels at once by pixel shuffle."""
 
@@ -246,26 +200,6 @@ class DenseGenerator(EncodedGenerator):
         return (drawn + self.bias).unflatten(2, self.shape[1:])
 
 
-class ConstantGenerator(nn.Module):
-    """One prototype of a single cell for each class, the same for every picture, place and pose.
-
-    Evidence is then w_i · z in every cell: class activation maps (Zhou et al. 2016) of a network without a
-    bias, complete by construction. The peer to compare SITE with: what prototypes gain by being drawn.
-    """
-
-    any_size = True
-
-    def __init__(self, depth: int, size: Size, n_classes: int) -> None:
-        super().__init__()
-        del size  # any will do
-        self.cells = nn.Parameter(0.1 * torch.randn(n_classes, depth))
-
-    def forward(self, features: Features) -> Prototypes:
-        """Raw prototypes of all classes."""
-        n, _, rows, cols = features.shape
-        return self.cells[None, :, :, None, None].expand(n, -1, -1, rows, cols)
-
-
 GENERATORS: Mapping[str, Callable[..., nn.Module]] = {
     "trunk": TrunkGenerator,
     "lateral": LateralGenerator,
@@ -273,6 +207,7 @@ GENERATORS: Mapping[str, Callable[..., nn.Module]] = {
     "shuffle": ShuffleGenerator,
     "transposed": TransposedGenerator,
     "dense": DenseGenerator,
+    "mixed": MixedGenerator,
     "constant": ConstantGenerator,
 }
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from torchsite.data import Dataset
-from torchsite.model import SITE, BlackBox
+from torchsite.model import SITE, ImageClassifier
 from torchsite.model.base import dtype_of
 from torchsite.objective.batch import Batch
 from torchsite.objective.classification import ClassWeights, Marks, classification_loss, several_loss
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
 class Objective(nn.Module, abc.ABC):
     """What is minimised, and in which views of the pictures; its state is the model's and the memories'."""
 
-    model: SITE | BlackBox
+    model: ImageClassifier
     views: tuple[View, ...]
     class_weights: Tensor | None
     marks: Tensor | None
@@ -107,7 +107,7 @@ class SiteObjective(Objective):
                 losses |= numbered({term.name: found.loss, **found.watched}, losses)
         losses |= {
             "accuracy": self.right(logits[: len(batch)], batch, [len(batch)]),
-            "|w|": step.run.prototypes.detach().abs().mean(),
+            "|w|": step.run.size_of_prototypes,
             "|z|": step.run.features.detach().abs().mean(),
         }
         return Outcome({"loss": loss} | losses, step.run.features[: len(batch)].detach())
@@ -130,11 +130,9 @@ class SiteObjective(Objective):
 class BlackBoxObjective(Objective):
     """Cross-entropy in the views that SITE sees: the comparison with the same budget."""
 
-    model: BlackBox
-
     def __init__(
         self,
-        model: BlackBox,
+        model: ImageClassifier,
         terms: Sequence[Term] = (),
         *,
         views: Sequence[View] = (),

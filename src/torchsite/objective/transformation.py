@@ -26,7 +26,7 @@ from torchsite.model import SITE
 from torchsite.objective.batch import Share
 from torchsite.objective.targets import Exemplars, Targets, TargetSource, make_targets
 from torchsite.objective.term import Found, Memory, Step, Term
-from torchsite.shapes import Maps, Masks, Prototypes, Scalar, Size
+from torchsite.shapes import Labels, Maps, Masks, Prototypes, Scalar, Size
 from torchsite.transforms import Transform
 
 Warp = Literal["target", "prototype"]
@@ -42,7 +42,9 @@ class TransformationTerm(Term, name="transformation"):
     (`sampled`). With `choose: best` the one of these exemplars that the prototype resembles most is the
     target instead of their mean: a prototype may settle for one, and need not be a blend. `unseen` says
     whether prototypes are free where the posed picture shows nothing, or are asked to be black there as well.
-    `warp` says which side is carried into the pose of the other.
+    `warp` says which side is carried into the pose of the other. With `n_classes`, so many classes are drawn
+    anew at each step and stand for all, which is right on average: to compare all of a hundred would be most
+    of a step.
     """
 
     weight: float = 5.0
@@ -53,6 +55,7 @@ class TransformationTerm(Term, name="transformation"):
     mean_decay: float = 0.99
     unseen: Literal["free", "black"] = "free"
     warp: Warp = "target"
+    n_classes: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,6 +77,8 @@ class TransformationTerm(Term, name="transformation"):
                 "transformation.unseen: black corners can be asked for where targets are warped: "
                 "use warp: target"
             )
+        if self.n_classes is not None and self.n_classes < 1:
+            raise ConfigError(f"transformation.n_classes: expected at least 1, got {self.n_classes}")
         if not 0 <= self.mean_decay < 1:
             raise ConfigError(
                 f"transformation.mean_decay: expected a number in [0, 1), got {self.mean_decay}"
@@ -102,10 +107,12 @@ class TransformationTerm(Term, name="transformation"):
         targets = memory(step.batch.rows, step.draws.rng("exemplars"), step.batch.share)
         if self.choose == "best":
             first = step.judged[0]
-            targets = best_of(targets, first.run.raw_prototypes, first.pose, step.model.bce_slope)
+            targets = best_of(targets, first.run.raw_of(None), first.pose, step.model.bce_slope)
+        classes = self._classes(step)
+        targets = targets if classes is None else targets[..., classes, :, :, :]
         losses = []
         for seen in step.judged:
-            raw = seen.run.raw_prototypes
+            raw = seen.run.raw_of(classes)
             loss = transformation_loss(
                 raw,
                 targets,
@@ -118,6 +125,14 @@ class TransformationTerm(Term, name="transformation"):
             losses.append(loss * coverage(judged, (raw.shape[-2], raw.shape[-1]), step.batch.share))
         mean = torch.stack(losses).mean()
         return Found(mean, {"transformation minus ln 2": mean.detach() - LN2})
+
+    def _classes(self, step: Step) -> Labels | None:
+        """The classes that stand for all at this step; None: all of them."""
+        n_all = step.model.config.n_classes
+        if self.n_classes is None or self.n_classes >= n_all:
+            return None
+        drawn = torch.randperm(n_all, generator=step.draws.rng("classes that stand for all"))
+        return drawn[: self.n_classes].to(step.batch.labels.device)
 
 
 def coverage(poses: Transform, size: Size, share: Share) -> Tensor | float:

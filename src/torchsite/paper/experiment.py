@@ -8,6 +8,7 @@ order of the sections in docs/results.md.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -27,7 +28,7 @@ Figures = Mapping[str, "Figure"]
 class ExperimentModule(Protocol):
     """What the module of an experiment holds. Figures and sections come from files, never from models."""
 
-    def run(self, *what: Any, quick: bool = False, progress: bool = False) -> Result:
+    def run(self, *what: Any, quick: bool = False, progress: bool = False, **rows: Any) -> Result:
         """Run, or continue, in a folder; modules of several results take their recipe or study first."""
 
     def figures(self, result: Result, arrays: Arrays) -> Figures:
@@ -53,10 +54,17 @@ class Experiment:
         """How its result file is called, without its ending."""
         return self.writes or self.name
 
-    def run(self, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
-        """Run, or continue, the experiment in `folder`; the result file and its arrays stay there."""
+    def run(self, folder: Path, *, quick: bool = False, progress: bool = False, **rows: Any) -> Result:
+        """Run, or continue, the experiment in `folder`; the result file and its arrays stay there.
+
+        `rows` choose some of its rows, or add to them, where the experiment is a board that allows it.
+        """
         what = (self.about, folder) if self.about else (folder,)
-        return self._code().run(*what, quick=quick, progress=progress)
+        run = self._code().run
+        unknown = [name for name in rows if name not in signature(run).parameters]
+        if unknown:
+            raise ConfigError(f"{self.name} has no rows to choose or add: leave --{unknown[0]} away")
+        return run(*what, quick=quick, progress=progress, **rows)
 
     def figures(self, result: Result, arrays: Arrays) -> Figures:
         """Its figures by name; those that show pictures only if there are arrays."""
@@ -121,6 +129,12 @@ _ALL = (
         "prototypes",
         public=True,
     ),
+    Experiment(
+        "leaderboard",
+        "self-explaining models and post-hoc methods: one protocol, one budget, three seeds",
+        "leaderboard.experiment",
+    ),
+    Experiment("ablation", "what each part of the method gives", "leaderboard.ablation"),
     _study("targets", "mean and nearest targets on MNIST"),
     _study("targets_fashion", "the same on Fashion-MNIST"),
     _study("generators", "five forms of the generator on MNIST"),

@@ -30,6 +30,7 @@ from torchsite.results import Result
 # Which page each template gives.
 PAGES = {
     "results.md.j2": "results.md",
+    "leaderboard.md.j2": "leaderboard.md",
     "metrics.md.j2": "metrics.md",
     "scaling.md.j2": "scaling.md",
     "reliability.md.j2": "reliability.md",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from torchsite.model import SITE, BlackBox
+from torchsite.model import SITE, ImageClassifier
 from torchsite.model.base import dtype_of
 from torchsite.modes import evaluating
 from torchsite.objective.objective import views_of_black_box, views_of_site
@@ -31,8 +31,8 @@ class Budget:
     pmac: float
 
 
-@torch.no_grad()
-def forward_macs(model: SITE | BlackBox) -> int:
+@torch.enable_grad()  # the counter looks for gradients, even where a part hands on its weights as they are
+def forward_macs(model: ImageClassifier) -> int:
     """The multiply-accumulates of one picture's way through the model."""
     device = next(model.parameters()).device
     picture = torch.zeros(1, *model.config.image_shape, device=device, dtype=dtype_of(model))
@@ -42,7 +42,7 @@ def forward_macs(model: SITE | BlackBox) -> int:
     return counter.get_total_flops() // 2
 
 
-def training_budget(model: SITE | BlackBox, config: TrainingConfig, n_pictures: int) -> Budget:
+def training_budget(model: ImageClassifier, config: TrainingConfig, n_pictures: int) -> Budget:
     """What training this model on so many pictures takes."""
     views_of = views_of_site if isinstance(model, SITE) else views_of_black_box
     batch, n_steps = config.batch_size, config.epochs * (n_pictures // config.batch_size)
@@ -52,7 +52,7 @@ def training_budget(model: SITE | BlackBox, config: TrainingConfig, n_pictures: 
     return Budget(per_view / 1e9, seen, total / 1e15)
 
 
-def recipe_pmac(recipe: Recipe, model: SITE | BlackBox, n_pictures: int) -> float:
+def recipe_pmac(recipe: Recipe, model: ImageClassifier, n_pictures: int) -> float:
     """What a recipe takes that gives this model, with the recipes that it goes on from, in 10¹⁵."""
     own = training_budget(model, recipe.training, n_pictures).pmac
     if recipe.begin not in shipped_recipes():

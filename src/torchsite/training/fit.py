@@ -12,7 +12,7 @@ from torchsite.configs import to_mapping
 from torchsite.data import Dataset
 from torchsite.distributed import notes_of_all_ranks
 from torchsite.errors import ConfigError, DataError
-from torchsite.model import SITE, BlackBox
+from torchsite.model import SITE, ImageClassifier
 from torchsite.model.card import model_card, write_card
 from torchsite.model.config import class_names
 from torchsite.randomness import make_rng
@@ -29,7 +29,7 @@ from torchsite.training.run_manifest import RUN_FILE, check_run, describe_run, r
 from torchsite.training.setup import make_run, own_watches
 from torchsite.training.watch import Watch
 
-Model = TypeVar("Model", bound=SITE | BlackBox)
+Model = TypeVar("Model", bound=ImageClassifier)
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def hold_out(data: Dataset, seed: int, share: float = 0.1) -> tuple[Dataset, Dat
     return data[order[n:]], data[order[:n]]
 
 
-def _check_fit(model: SITE | BlackBox, data: Dataset) -> None:
+def _check_fit(model: ImageClassifier, data: Dataset) -> None:
     """The pictures and classes of the data must be the model's."""
     if tuple(data.images.shape[1:]) != tuple(model.config.image_shape):
         raise DataError(

@@ -13,7 +13,7 @@ from torch import Tensor
 from torchsite.data import Dataset
 from torchsite.distributed import highest_of_ranks, mean_over_ranks, notes_of_all_ranks, rows_of_all_ranks
 from torchsite.errors import TrainingError
-from torchsite.model import SITE, BlackBox
+from torchsite.model import ImageClassifier
 from torchsite.objective import Batch, Objective, Share
 from torchsite.objective.objective import Outcome
 from torchsite.randomness import make_rng
@@ -36,7 +36,7 @@ class Run:
     objective: Objective
     losses: Any  # the objective as Fabric has set it up, through which batches pass
     optimisers: list[Any]  # torch's, as Fabric has set them up
-    model: SITE | BlackBox
+    model: ImageClassifier
     data: Dataset
     validation: Dataset
     config: TrainingConfig

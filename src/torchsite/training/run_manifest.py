@@ -15,7 +15,7 @@ from torchsite.configs import from_mapping, to_mapping
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError
 from torchsite.files import write_atomically
-from torchsite.model import SITE, BlackBox
+from torchsite.model import ImageClassifier
 from torchsite.training.config import TrainingConfig
 from torchsite.training.precision import Precision
 
@@ -24,7 +24,7 @@ FREE = ("checkpoint_seconds", "validate_every", "n_validation", "collapse_patien
 N_SAMPLED = 1000
 
 
-def describe_run(model: SITE | BlackBox, data: Dataset, config: TrainingConfig) -> dict[str, Any]:
+def describe_run(model: ImageClassifier, data: Dataset, config: TrainingConfig) -> dict[str, Any]:
     """Everything that the final weights depend on, as plain data."""
     described = {name: value for name, value in to_mapping(model.config).items() if name != "version"}
     pictures = {"name": data.name, "pictures": len(data), "fingerprint": fingerprint(data)}

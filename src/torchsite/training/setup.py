@@ -6,7 +6,7 @@ from typing import Any
 from lightning.fabric import Fabric
 
 from torchsite.data import Dataset
-from torchsite.model import SITE, BlackBox
+from torchsite.model import SITE, ImageClassifier
 from torchsite.objective import BlackBoxObjective, Objective, SiteObjective
 from torchsite.objective.classification import ClassWeights, balanced_weights, yes_weights
 from torchsite.training.averaging import WeightAverage
@@ -25,7 +25,7 @@ MOST_STEPS_UNLOGGED = 20
 
 def make_run(
     fabric: Fabric,
-    model: SITE | BlackBox,
+    model: ImageClassifier,
     data: Dataset,
     validation: Dataset,
     config: TrainingConfig,
@@ -65,7 +65,7 @@ def own_watches(run: Run, folder: Path, log_every: int | None, progress: bool) -
     return watches
 
 
-def make_objective(model: SITE | BlackBox, data: Dataset, config: TrainingConfig) -> Objective:
+def make_objective(model: ImageClassifier, data: Dataset, config: TrainingConfig) -> Objective:
     """What is minimised for this kind of model."""
     options: dict[str, Any] = {
         "views": config.own_views,

@@ -6,7 +6,7 @@ from torch import Tensor
 from torchsite.data import Dataset
 from torchsite.distributed import notes_of_all_ranks
 from torchsite.metrics import self_consistency
-from torchsite.model import SITE, BlackBox
+from torchsite.model import SITE, ImageClassifier
 from torchsite.modes import evaluating
 from torchsite.objective import Share
 from torchsite.randomness import Rng, make_rng
@@ -19,7 +19,7 @@ PART = 250
 
 
 @torch.no_grad()
-def validate(model: SITE | BlackBox, data: Dataset, config: TrainingConfig, share: Share) -> dict[str, float]:
+def validate(model: ImageClassifier, data: Dataset, config: TrainingConfig, share: Share) -> dict[str, float]:
     """The means over all pictures of the validation slice, whichever process looked at them."""
     like, found = next(model.parameters()), []
     with evaluating(model):
@@ -39,7 +39,7 @@ def validate(model: SITE | BlackBox, data: Dataset, config: TrainingConfig, shar
 
 
 def measures(
-    model: SITE | BlackBox,
+    model: ImageClassifier,
     images: Images,
     labels: Labels,
     family: TransformFamily,

@@ -12,7 +12,7 @@ from torchsite.training import TrainingConfig
 from torchsite.training.optimisers import make_optimisers
 
 SMALL = {"widths": (4, 4), "trunk": (4, 4)}
-STRIDES = {"identity": 1, "small_cnn": 4, "pyramid": 2, "local": 2, "resnet18": 2} | {
+STRIDES = {"identity": 1, "small_cnn": 4, "pyramid": 2, "local": 2, "b_cos": 4, "resnet18": 2} | {
     f"efficientnet_lite{n}": 8 for n in range(3)
 }
 

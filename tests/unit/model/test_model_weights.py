@@ -18,6 +18,7 @@ EXTRACTOR_OPTIONS = {
     "resnet18": {"depth": 3, "widths": (4, 5, 6, 7), "common": 4},
     "pyramid": {"depth": 3, "widths": (4, 5, 6, 7), "common": 4},
     "local": {"depth": 3, "width": 4, "patch": 10, "n_mixing": 1},
+    "b_cos": {"depth": 3, "widths": (4, 5)},
 }
 GENERATOR_OPTIONS = {
     "trunk": {"widths": (4, 5), "code": 6, "trunk": (4, 5, 6)},
@@ -27,6 +28,7 @@ GENERATOR_OPTIONS = {
     "transposed": {"widths": (4, 5), "code": 6, "trunk": (2, 2)},
     "dense": {"widths": (4, 5), "code": 6, "rank": 3},
     "constant": {},
+    "mixed": {"widths": (4, 5), "trunk": (4, 5), "rank": 3},
 }
 FREE = sorted(
     name for name in EXTRACTORS if not name.startswith("efficientnet")

@@ -15,7 +15,10 @@ def test_more_classes_cost_more_parameters_in_the_generator_alone(tmp_path):
     assert few["extractor"] == more["extractor"] > 0
     assert few["generator"] < more["generator"]
     assert all(found["seconds a picture"] > 0 and found["peak bytes"] > 1e8 for found in (few, more))
-    assert "## Scale in classes" in page("results", tmp_path)
+    text = page("results", tmp_path)
+    assert "## Scale in classes" in text
+    assert "3 classes, mixed prototypes" in text
+    assert "A step of 3 classes takes, beside one of 2: " in text
 
 
 def test_a_hundred_and_one_classes_stay_within_the_papers_budget():

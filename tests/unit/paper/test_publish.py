@@ -88,6 +88,7 @@ def test_a_published_result_stands_on_the_page_with_its_figure(checkout):
         "results/mnist_explanations.npz",
         "docs/pictures/results-mnist_explanations.png",
         "docs/results.md",
+        "docs/leaderboard.md",
         "docs/metrics.md",
         "docs/scaling.md",
         "README.md",
