@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from torchsite.errors import WeightsError
+from torchsite.model.blocks import DepthwiseConv2d
 from torchsite.shapes import Features, Images, Maps
 
 MEAN, STD = (127 / 255,) * 3, (128 / 255,) * 3
@@ -186,5 +187,6 @@ def _blocks(variant: Variant) -> Iterator[InvertedBottleneck]:
 
 
 def _layer(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
-    conv = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, groups=groups, bias=False)
+    form = nn.Conv2d if groups == 1 else DepthwiseConv2d
+    conv = form(inputs, outputs, kernel, stride, padding=kernel // 2, groups=groups, bias=False)
     return nn.Sequential(conv, nn.BatchNorm2d(outputs, eps=1e-3), nn.ReLU6())

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from torchsite.errors import ConfigError
-from torchsite.model.blocks import PointwiseConv2d
+from torchsite.model.blocks import DepthwiseConv2d, PointwiseConv2d
 from torchsite.model.extractor import FeatureExtractor, ParameterGroup
 from torchsite.shapes import Features, Images
 
@@ -64,7 +64,8 @@ class Only(nn.Module):
 def prepared(network: nn.Module) -> nn.Module:
     """The same function and weights, as models here have them: nothing works in place, strides are safe.
 
-    Hooks see every activation then; why 1×1 convolutions with a stride are not safe, `PointwiseConv2d` says.
+    Hooks see every activation then; why 1×1 convolutions with a stride are not safe, `PointwiseConv2d` says,
+    and `DepthwiseConv2d` why convolutions of each channel by itself are slow.
     """
     for module in network.modules():
         if getattr(module, "inplace", None) is True:
@@ -72,6 +73,8 @@ def prepared(network: nn.Module) -> nn.Module:
         for name, child in module.named_children():
             if _strides_over_points(child):
                 setattr(module, name, _safe(child))
+            elif type(child) is nn.Conv2d and child.groups == child.in_channels > 1:
+                child.__class__ = DepthwiseConv2d
     return network
 
 
