@@ -99,13 +99,13 @@ def prepare(
         decision = Decision("all settings", str(left), "an earlier run was begun with these")
         plan = Plan(override(load_recipe(left), changes), (decision,))
         train, test, findings = open_halves(data, plan.recipe.size, progress, labels)
-        return Prepared(plan, _first(train, limit), test, findings, None, minutes, started)
+        return Prepared(plan, train.spread(limit), test, findings, None, minutes, started)
     survey = survey_data(data, limit) if labels is None else survey_labelled(data, labels)
     deeper = [f"efficientnet_{variant.name}" for variant in (LITE1, LITE2) if is_installed(variant)]
     plan = choose_settings(data, survey, minutes=minutes, pretrained=is_installed(), deeper=deeper)
     plan = plan if labels is None else for_several(plan)
     train, test, findings = open_halves(data, override(plan.recipe, changes).size, progress, labels)
-    train, pace = _first(train, limit), None
+    train, pace = train.spread(limit), None
     plan = choose_poses(plan, poses, train)
     plan = Plan(override(plan.recipe, changes), (*_kept(plan, changes), *_own(changes)))
     if "epochs" not in changes:
@@ -191,7 +191,7 @@ def survey_data(data: str, limit: int | None = None) -> Survey:
     """How many pictures of which size, from the heads of the files."""
     if data in CATALOGUE:
         train, test = (load_dataset(data, half, progress=False) for half in ("train", "test"))
-        n_train = len(_first(train, limit))
+        n_train = len(train.spread(limit))
         side = min(train.images.shape[-2:])
         return Survey(n_train, len(test), len(train.classes), side, train.counts)
     requests = [_request(data, half, None, False) for half in ("train", "test")]
@@ -249,13 +249,6 @@ def usual_side(listing: Listing) -> int:
 
 def _request(data: str, half: str, size: int | None, progress: bool) -> Request:
     return Request(data, half, size=size, progress=progress, skip_unreadable=True)
-
-
-def _first(data: Dataset, limit: int | None) -> Dataset:
-    """The first pictures, if there is a limit; spread over the data, for folders are sorted by class."""
-    if limit is None or limit >= len(data):
-        return data
-    return data[:: len(data) // limit][:limit]
 
 
 def _kept(plan: Plan, changes: Mapping[str, Any]) -> list[Decision]:

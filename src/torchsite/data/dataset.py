@@ -94,6 +94,12 @@ class Dataset:
             return tuple(self.marks.sum(0).tolist())
         return tuple(torch.bincount(self.labels, minlength=len(self.classes)).tolist())
 
+    def spread(self, n: int | None) -> "Dataset":
+        """At most `n` pictures, every class in proportion, in the order in which they stand."""
+        if n is None or n >= len(self):
+            return self
+        return self[self.labels.argsort(stable=True)[torch.arange(n) * len(self) // n].sort().values]
+
     def summary(self) -> str:
         """What is in here, in a few lines for people."""
         width = max((len(name) for name in self.classes), default=0)

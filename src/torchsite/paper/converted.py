@@ -1,0 +1,162 @@
+"""A network that was trained without us becomes one that explains itself: what `torchsite convert` gives.
+
+Claim:    a small ResNet of plain PyTorch code (`plain_network.py`), exported and converted in a few minutes,
+          has a twin that is as accurate within a point and whose maps are borne out when patches are hidden.
+Command:  torchsite reproduce convert
+Cost:     three minutes of training without us, then the minutes of the command, on one core. The command
+          itself is run, in a process of its own, as users run it. With --quick, a few digits.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+
+from torchsite.data import load_dataset
+from torchsite.errors import TorchsiteError
+from torchsite.model.blocks import n_parameters
+from torchsite.paper.cache import save_result, step
+from torchsite.paper.experiment import Arrays
+from torchsite.paper.plain_network import SmallResNet, save_exported, train_plainly
+from torchsite.paper.section import Pictures, source
+from torchsite.report.format import look_up, markdown_table, score
+from torchsite.results import Result
+
+NETWORK = "network.pt2"
+COMMAND = "from torchsite.cli import main; main()"
+ASKED = {"accuracy": 0.01, "patch_deletion": 0.6}
+KEPT = ("patch_deletion", "frame_control", "self_consistency", "completeness")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The pictures, how long the network is trained without us, and how long the command may take."""
+
+    data: str
+    n_train: int
+    epochs: int
+    minutes: float
+    more: tuple[str, ...] = ()
+
+
+USUAL = Setting("cifar10", 12_000, 6, 6.0)
+QUICK = Setting("mnist_sample", 300, 1, 1.0, ("--epochs", "1", "--batch-size", "50", "--poses", "upright"))
+
+
+def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
+    """Train the network, run the command, gather what both left; what is finished in `folder` is kept."""
+    started, setting = time.monotonic(), QUICK if quick else USUAL
+    folder.mkdir(parents=True, exist_ok=True)
+    config = {"data": setting.data, "n_train": setting.n_train, "epochs": setting.epochs}
+    network = step(folder / "network.json", config, partial(_train, setting, folder, progress))
+    config |= {"minutes": setting.minutes, "more": list(setting.more)}
+    twin = step(folder / "twin.json", config, partial(_convert, setting, folder))
+    values = {"network": network.values, **twin.values, "asked": dict(ASKED)}
+    spent = max(network.seconds + twin.seconds, time.monotonic() - started)
+    return save_result(Result("convert", values, config | {"quick": quick}, 0, spent), folder)
+
+
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """None: this result is a table."""
+    return {}
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """Both accuracies, how often the two agree, and whether the twin's maps are true."""
+    values, config = result.values, result.config
+    found, clock = values["comparison"], values["minutes"]
+    lost = found["classifier"]["value"] - found["twin"]["value"]
+    rows = [
+        ["accuracy, the network", score(found, "classifier"), ""],
+        [
+            "accuracy, its twin",
+            score(found, "twin"),
+            f"within {values['asked']['accuracy']:.0%} (here {-lost:+.1%})",
+        ],
+        ["they agree on", score(found, "agreement"), ""],
+        ["patch deletion, rank correlation", *_of(values, "patch_deletion", "correlation")],
+        ["its floor: the map of another picture", *_of(values, "patch_deletion", "floor")],
+        ["consistency above its floor, corners black", *_of(values, "frame_control", "black", "calibrated")],
+        ["the same, corners filled", *_of(values, "frame_control", "filled", "calibrated")],
+        ["training of the network, minutes", f"{values['network']['seconds'] / 60:.1f}", ""],
+        [
+            "the command, minutes by the clock (of the processor)",
+            f"{clock['clock']:.1f} ({clock['processor']:.1f})",
+            f"{config['minutes']:g}",
+        ],
+        ["the twin's training, PMAC", f"{values['pmac']:.4f}", ""],
+    ]
+    return (
+        "## A network that was trained without us\n\n"
+        f"{source(result)}\n\n"
+        f"A ResNet of {values['network']['parameters']:,} weights, trained by plain PyTorch code on "
+        f"{config['n_train']:,} pictures of {config['data']} for {config['epochs']} epochs, was exported and "
+        f"given to `{values['command']}`. Accuracies are of {found['n']:,} test pictures, measures of maps "
+        f"of the first {values['n_probed']} that the report drew. {found['difference']}.\n\n"
+        + markdown_table(["", "found", "asked"], rows)
+    )
+
+
+def _of(values: Mapping[str, Any], *path: str) -> tuple[str, str]:
+    asked = values["asked"].get(path[0]) if path[-1] == "correlation" else None
+    return score(look_up(values, "scores"), *path), "" if asked is None else f"≥ {asked:g}"
+
+
+def _train(setting: Setting, folder: Path, progress: bool) -> dict[str, Any]:
+    """The network's file, and what its training took; the pictures are those that the command will take."""
+    data = load_dataset(setting.data, "train", progress=progress)
+    some = data.spread(setting.n_train)
+    channels, height, width = some.images.shape[1:]
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        net = SmallResNet(len(data.classes), channels)
+    started = time.monotonic()
+    train_plainly(net, some.images, some.labels, epochs=setting.epochs)
+    save_exported(net, folder / NETWORK, (channels, height, width))
+    return {"seconds": time.monotonic() - started, "parameters": n_parameters(net), "n": len(some)}
+
+
+def _convert(setting: Setting, folder: Path) -> dict[str, Any]:
+    """Run the command as users do; what it found and what it took."""
+    words = [
+        *("convert", str(folder / NETWORK), setting.data, "--limit", str(setting.n_train)),
+        *("--minutes", f"{setting.minutes:g}", *setting.more, "--out", str(folder / "twin"), "--json"),
+    ]
+    started, before = time.monotonic(), os.times()
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, *words], stdout=subprocess.PIPE, text=True, check=False
+    )
+    after = os.times()
+    if done.returncode:
+        raise TorchsiteError(
+            f"torchsite {' '.join(words)} ended with code {done.returncode}: see its words above"
+        )
+    processor = sum(
+        getattr(after, kind) - getattr(before, kind) for kind in ("children_user", "children_system")
+    )
+    twin = folder / "twin"
+    examined, training = Result.load(twin / "examination.json"), Result.load(twin / "result.json")
+    comparison = json.loads(done.stdout.splitlines()[-1])
+    shown = " ".join(word if word != str(folder / NETWORK) else NETWORK for word in words[:7])
+    return {
+        "command": f"torchsite {shown}",
+        "comparison": {key: value for key, value in comparison.items() if key not in ("model", "report")},
+        "scores": {name: examined.values[name] for name in KEPT if name in examined.values},
+        "n_probed": min(200, examined.config["n_images"]),
+        "minutes": {
+            "clock": (time.monotonic() - started) / 60,
+            "processor": processor / 60,
+            "training": training.seconds / 60,
+        },
+        "pmac": training.config["budget"]["pmac"],
+        "epochs": training.config["training"]["epochs"],
+    }
