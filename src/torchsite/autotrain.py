@@ -33,20 +33,12 @@ from torchsite.model.efficientnet import LITE1, LITE2, is_installed
 from torchsite.objective import AdditiveEvidence, EquivarianceTerm, TransformationTerm
 from torchsite.results import Result
 from torchsite.training import Fitted, fit
-from torchsite.training.auto import (
-    TRAINING_SHARE,
-    Deadline,
-    Decision,
-    Pace,
-    Plan,
-    Survey,
-    choose_epochs,
-    choose_poses,
-    choose_settings,
-    measure_pace,
-)
+from torchsite.training.auto import Plan, choose_epochs, choose_margin, choose_poses, choose_settings
+from torchsite.training.extractor_choice import TRAINING_SHARE
+from torchsite.training.pace import Deadline, Pace, measure_pace
 from torchsite.training.poses import AUTO
 from torchsite.training.recipes import build_model, load_recipe, override
+from torchsite.training.survey import Decision, Survey
 from torchsite.training.watch import Watch as TrainingWatch
 
 RECIPE_FILE = "recipe.yaml"
@@ -98,13 +90,18 @@ def prepare(
     if left is not None and left.is_file():
         decision = Decision("all settings", str(left), "an earlier run was begun with these")
         plan = Plan(override(load_recipe(left), changes), (decision,))
-        train, test, findings = open_halves(data, plan.recipe.size, progress, labels)
+        recipe = plan.recipe
+        train, test, findings = open_halves(data, recipe.size, progress, labels, recipe.margin)
         return Prepared(plan, train.spread(limit), test, findings, None, minutes, started)
     survey = survey_data(data, limit) if labels is None else survey_labelled(data, labels)
     deeper = [f"efficientnet_{variant.name}" for variant in (LITE1, LITE2) if is_installed(variant)]
     plan = choose_settings(data, survey, minutes=minutes, pretrained=is_installed(), deeper=deeper)
     plan = plan if labels is None else for_several(plan)
-    train, test, findings = open_halves(data, override(plan.recipe, changes).size, progress, labels)
+    size = override(plan.recipe, changes).size
+    if data not in CATALOGUE and "margin" not in changes and size is not None:
+        plan = choose_margin(plan, survey, size)
+    margin = override(plan.recipe, changes).margin
+    train, test, findings = open_halves(data, size, progress, labels, margin)
     train, pace = train.spread(limit), None
     plan = choose_poses(plan, poses, train)
     plan = Plan(override(plan.recipe, changes), (*_kept(plan, changes), *_own(changes)))
@@ -168,21 +165,22 @@ def examine_prepared(
 
 
 def open_halves(
-    data: str, size: int | None, progress: bool, labels: Path | None = None
+    data: str, size: int | None, progress: bool, labels: Path | None = None, margin: float = 1.0
 ) -> tuple[Dataset, Dataset, tuple[Finding, ...]]:
     """Both halves at a size; those of a folder are inspected, published sets are taken as they are.
 
-    With a table of labels the folder holds the pictures that it names.
+    With a table of labels the folder holds the pictures that it names; with a margin its pictures are
+    the centres of larger ones.
     """
     if labels is not None:
         table = read_label_table(labels)
-        both = [_request(data, half, size, progress) for half in ("train", "test")]
+        both = [_request(data, half, size, progress, margin) for half in ("train", "test")]
         ours, theirs = (load_labelled(find_folder(request), table, request) for request in both)
         return ours, theirs, ()
     if data in CATALOGUE:
         train, test = (load_dataset(data, half, size=size, progress=progress) for half in ("train", "test"))
         return train, test, ()
-    requests = [_request(data, half, size, progress) for half in ("train", "test")]
+    requests = [_request(data, half, size, progress, margin) for half in ("train", "test")]
     mine, others = (read_half(find_folder(request), request) for request in requests)
     return mine.pictures, others.pictures, tuple(inspect_halves(mine, others))
 
@@ -247,8 +245,8 @@ def usual_side(listing: Listing) -> int:
     return round(median(sides)) if sides else 128
 
 
-def _request(data: str, half: str, size: int | None, progress: bool) -> Request:
-    return Request(data, half, size=size, progress=progress, skip_unreadable=True)
+def _request(data: str, half: str, size: int | None, progress: bool, margin: float = 1.0) -> Request:
+    return Request(data, half, size=size, progress=progress, skip_unreadable=True, margin=margin)
 
 
 def _kept(plan: Plan, changes: Mapping[str, Any]) -> list[Decision]:

@@ -35,18 +35,11 @@ from torchsite.objective.same_answers import write_answers
 from torchsite.results import Result
 from torchsite.shapes import Logits
 from torchsite.training import Fitted, fit
-from torchsite.training.auto import (
-    TRAINING_SHARE,
-    Deadline,
-    Decision,
-    Plan,
-    Survey,
-    choose_epochs,
-    choose_poses,
-    choose_settings,
-    measure_pace,
-)
+from torchsite.training.auto import Plan, choose_epochs, choose_poses, choose_settings
+from torchsite.training.extractor_choice import TRAINING_SHARE
+from torchsite.training.pace import Deadline, measure_pace
 from torchsite.training.recipes import Recipe, override, pixel_statistics
+from torchsite.training.survey import Decision, Survey
 
 ANSWERS_FILE = "answers.safetensors"
 N_TRIED = 256

@@ -167,7 +167,9 @@ def _by_recipe(
     console = terminal(stderr=as_json)
     console.quiet = not is_first()
     chosen = override(load_recipe(recipe), {"data": data} | fields)
-    train_set, test_set = (load_dataset(data, half, size=chosen.size) for half in ("train", "test"))
+    train_set, test_set = (
+        load_dataset(data, half, size=chosen.size, margin=chosen.margin) for half in ("train", "test")
+    )
     train_set = train_set if limit is None else train_set[:limit]
     console.print(f"{train_set!r}\nwriting to {folder}")
     fitted = fit_recipe(
@@ -255,7 +257,7 @@ def _folds(prepared: "Prepared", beside: Beside, folder: Path, console: Any) -> 
     """The accuracy of each kind over all folds, and what their difference says."""
     from torchsite.evaluation.folds import cross_validate, difference_in_words, joined, paired_difference
     from torchsite.report.format import percent, percent_interval
-    from torchsite.training.auto import TRAINING_SHARE
+    from torchsite.training.extractor_choice import TRAINING_SHARE
 
     if not beside.folds:
         return {}

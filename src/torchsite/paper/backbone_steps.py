@@ -20,9 +20,10 @@ from torchsite.paper.cache import step
 from torchsite.paper.models import KINDS, train_or_load, weights_of
 from torchsite.randomness import make_rng
 from torchsite.results import Result
-from torchsite.training.auto import Survey, choose_settings
+from torchsite.training.auto import choose_settings
 from torchsite.training.poses import family_of
 from torchsite.training.recipes import Recipe, override
+from torchsite.training.survey import Survey
 
 IMAGENET, RANDOM = "ImageNet", "random weights"
 KEPT = ("accuracy", "patch_deletion", "frame_control", "self_consistency")

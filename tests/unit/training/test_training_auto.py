@@ -12,20 +12,11 @@ from hypothesis import strategies as st
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError
 from torchsite.objective.classification import balanced_weights, classification_loss
-from torchsite.training.auto import (
-    DEEPER,
-    MOST_FROM_SCRATCH,
-    PRETRAINED,
-    SIZES,
-    TRAINING_SHARE,
-    Deadline,
-    Pace,
-    Survey,
-    choose_epochs,
-    choose_settings,
-    measure_pace,
-)
+from torchsite.training.auto import MARGIN, MOST_FROM_SCRATCH, choose_epochs, choose_margin, choose_settings
+from torchsite.training.extractor_choice import DEEPER, PRETRAINED, SIZES, TRAINING_SHARE
+from torchsite.training.pace import Deadline, Pace, measure_pace
 from torchsite.training.recipes import ModelSettings
+from torchsite.training.survey import Survey
 
 surveys = st.builds(
     Survey,
@@ -151,3 +142,14 @@ def test_a_deadline_stops_once_time_is_up():
     hasty.step_done(run, {})
     assert run.ending
     assert (patient.reached, hasty.reached) == (False, True)
+
+
+@pytest.mark.parametrize(("side", "margin"), [(80, 1.0), (79, 1.0), (120, MARGIN), (4000, MARGIN)])
+def test_pictures_are_kept_larger_where_files_are(side, margin):
+    survey = Survey(200, 50, 2, side)
+    plan = choose_settings("photos", survey, minutes=5, pretrained=True)
+    found = choose_margin(plan, survey, 96)
+    assert found.recipe.margin == margin
+    decision = found.decisions[-1]
+    assert decision.setting == "margin"
+    assert str(side) in decision.why if margin == 1 else "120" in decision.why
