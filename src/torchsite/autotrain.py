@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from PIL import Image
@@ -44,9 +44,12 @@ from torchsite.training.watch import Watch as TrainingWatch
 RECIPE_FILE = "recipe.yaml"
 N_SURVEYED = 400
 
-# What an examination asks of the model for one picture, in validations and in explanations of all methods.
+# How often a model is asked for a picture: by a validation, by measures that probe, by all methods.
 PER_VALIDATION = 5
+PER_PROBED = 50
 PER_COMPARED = 60
+# Which parts of the time that is left they may take; what remains is for drawing the report.
+LOOKING, PROBING, COMPARING = 0.3, 0.25, 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,14 +152,15 @@ def examine_prepared(
         figures = measure_labels(fitted.model, prepared.test)
         config = {"model": to_mapping(fitted.model.config), "data": prepared.test.title}
         return Result("examination", figures, config, prepared.plan.recipe.training.seed, fitted.seconds)
-    limit, n_compared = _affordable(prepared)
+    afforded = affordable(prepared)
     result = examine(
         fitted.model,
         prepared.test,
         training=prepared.train,
         log=find_log(fitted.folder / "model"),
-        limit=limit,
-        n_compared=n_compared,
+        limit=afforded.looked_at,
+        n_compared=afforded.compared,
+        n_probed=afforded.probed,
         batch_size=32,
         watch=watch,
     )
@@ -266,13 +270,27 @@ def _own(changes: Mapping[str, Any]) -> list[Decision]:
     return [Decision(name.replace("-", "_"), str(value), "as you asked") for name, value in changes.items()]
 
 
-def _affordable(prepared: Prepared) -> tuple[int, int]:
-    """How many pictures the examination can look at, and how many of them all methods can explain."""
+class Afforded(NamedTuple):
+    """How many pictures an examination looks at, how many are probed, how many all methods explain."""
+
+    looked_at: int
+    probed: int
+    compared: int
+
+
+def affordable(prepared: Prepared) -> Afforded:
+    """As many as there is time for: all three follow from how long a picture of a validation took."""
     if prepared.pace is None:
-        return 500, 32
+        return Afforded(500, 100, 32)
     n = min(prepared.plan.recipe.training.n_validation, len(prepared.test))
     each = max(1e-4, prepared.pace.validation / max(1, n))
-    left = max(30.0, prepared.seconds_left)
-    looked = int(0.35 * left / each)
-    compared = int(0.25 * left * PER_VALIDATION / (each * PER_COMPARED))
-    return max(20, min(2000, looked)), max(8, min(100, compared))
+    left, asked = max(30.0, prepared.seconds_left), each / PER_VALIDATION
+    looked, probed, compared = (
+        int(share * left / (asked * passes))
+        for share, passes in (
+            (LOOKING, PER_VALIDATION),
+            (PROBING, PER_PROBED),
+            (COMPARING, PER_COMPARED),
+        )
+    )
+    return Afforded(max(20, min(2000, looked)), max(10, min(200, probed)), max(8, min(100, compared)))

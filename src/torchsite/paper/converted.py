@@ -4,7 +4,7 @@ Claim:    a small ResNet of plain PyTorch code (`plain_network.py`), exported an
           has a twin that is as accurate within a point and whose maps are borne out when patches are hidden.
 Command:  torchsite reproduce convert
 Cost:     three minutes of training without us, then the minutes of the command, on one core. The command
-          itself is run, in a process of its own, as users run it. With --quick, a few digits.
+          itself is run, in a process of its own, as users run it. With --quick, a few painted shapes.
 """
 
 import json
@@ -20,12 +20,16 @@ from typing import Any
 
 import torch
 from matplotlib.figure import Figure
+from PIL import Image
 
 from torchsite.data import load_dataset
 from torchsite.errors import TorchsiteError
+from torchsite.evaluation.evaluate import evaluate
 from torchsite.model.blocks import n_parameters
+from torchsite.paper.bam.data import painted_halves
 from torchsite.paper.cache import save_result, step
 from torchsite.paper.experiment import Arrays
+from torchsite.paper.models import load_finished
 from torchsite.paper.plain_network import SmallResNet, save_exported, train_plainly
 from torchsite.paper.section import Pictures, source
 from torchsite.report.format import look_up, markdown_table, score
@@ -41,7 +45,7 @@ KEPT = ("patch_deletion", "frame_control", "self_consistency", "completeness")
 class Setting:
     """The pictures, how long the network is trained without us, and how long the command may take."""
 
-    data: str
+    data: str  # empty: shapes are painted
     n_train: int
     epochs: int
     minutes: float
@@ -49,7 +53,8 @@ class Setting:
 
 
 USUAL = Setting("cifar10", 12_000, 6, 6.0)
-QUICK = Setting("mnist_sample", 300, 1, 1.0, ("--epochs", "1", "--batch-size", "50", "--poses", "upright"))
+QUICK = Setting("", 60, 1, 0.1, ("--epochs", "1", "--batch-size", "20", "--poses", "upright", "--no-report"))
+SIDE = 16  # of painted pictures
 
 
 def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
@@ -113,7 +118,9 @@ def _of(values: Mapping[str, Any], *path: str) -> tuple[str, str]:
 
 def _train(setting: Setting, folder: Path, progress: bool) -> dict[str, Any]:
     """The network's file, and what its training took; the pictures are those that the command will take."""
-    data = load_dataset(setting.data, "train", progress=progress)
+    data = load_dataset(
+        _data(setting, folder), "train", size=None if setting.data else SIDE, progress=progress
+    )
     some = data.spread(setting.n_train)
     channels, height, width = some.images.shape[1:]
     with torch.random.fork_rng(devices=[]):
@@ -125,17 +132,39 @@ def _train(setting: Setting, folder: Path, progress: bool) -> dict[str, Any]:
     return {"seconds": time.monotonic() - started, "parameters": n_parameters(net), "n": len(some)}
 
 
+def _examined(twin: Path, setting: Setting, folder: Path) -> Result:
+    """What the command's report found; without one, a few pictures are measured here."""
+    if (twin / "examination.json").is_file():
+        return Result.load(twin / "examination.json")
+    test = load_dataset(_data(setting, folder), "test", size=SIDE, progress=False).spread(8)
+    return evaluate(load_finished(twin), test)
+
+
+def _data(setting: Setting, folder: Path) -> str:
+    """The data set's name, or the folder of painted shapes, which are painted if they are not there."""
+    if setting.data:
+        return setting.data
+    painted, root = painted_halves(SIDE), folder / "shapes"
+    for split, half in (("train", painted.train), ("test", painted.test)):
+        data = half.labelled("object").spread(setting.n_train)
+        for number, (pixels, label) in enumerate(zip(data.images, data.labels, strict=True)):
+            path = root / split / data.classes[int(label)] / f"{number:03}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels.permute(1, 2, 0).numpy()).save(path)
+    return str(root)
+
+
 def _convert(setting: Setting, folder: Path) -> dict[str, Any]:
     """Run the command as users do; what it found and what it took."""
     words = [
-        *("convert", str(folder / NETWORK), setting.data, "--limit", str(setting.n_train)),
+        *("convert", str(folder / NETWORK), _data(setting, folder), "--limit", str(setting.n_train)),
         *("--minutes", f"{setting.minutes:g}", *setting.more, "--out", str(folder / "twin"), "--json"),
     ]
     started, before = time.monotonic(), os.times()
     done = subprocess.run(
         [sys.executable, "-c", COMMAND, *words], stdout=subprocess.PIPE, text=True, check=False
     )
-    after = os.times()
+    clock, after = time.monotonic() - started, os.times()
     if done.returncode:
         raise TorchsiteError(
             f"torchsite {' '.join(words)} ended with code {done.returncode}: see its words above"
@@ -144,16 +173,16 @@ def _convert(setting: Setting, folder: Path) -> dict[str, Any]:
         getattr(after, kind) - getattr(before, kind) for kind in ("children_user", "children_system")
     )
     twin = folder / "twin"
-    examined, training = Result.load(twin / "examination.json"), Result.load(twin / "result.json")
+    examined, training = _examined(twin, setting, folder), Result.load(twin / "result.json")
     comparison = json.loads(done.stdout.splitlines()[-1])
-    shown = " ".join(word if word != str(folder / NETWORK) else NETWORK for word in words[:7])
+    shown = " ".join(Path(word).name for word in words[:7])
     return {
         "command": f"torchsite {shown}",
         "comparison": {key: value for key, value in comparison.items() if key not in ("model", "report")},
         "scores": {name: examined.values[name] for name in KEPT if name in examined.values},
-        "n_probed": min(200, examined.config["n_images"]),
+        "n_probed": examined.config["n_probed"],
         "minutes": {
-            "clock": (time.monotonic() - started) / 60,
+            "clock": clock / 60,
             "processor": processor / 60,
             "training": training.seconds / 60,
         },

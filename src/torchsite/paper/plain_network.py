@@ -62,7 +62,7 @@ def train_plainly(
     net: nn.Module, pixels: Tensor, labels: Tensor, *, epochs: int, rate: float = 0.2, seed: int = 0
 ) -> nn.Module:
     """Stochastic gradient descent with momentum, one cycle of the learning rate, label smoothing."""
-    rng, size = torch.Generator().manual_seed(seed), 64
+    rng, size = torch.Generator().manual_seed(seed), min(64, len(pixels))
     net = net.to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
     optimiser = torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
     n_steps = len(pixels) // size
