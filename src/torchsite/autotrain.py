@@ -25,7 +25,7 @@ from torchsite.data.request import Request
 from torchsite.data.stacks import is_special, read_stack
 from torchsite.evaluation.compare import Watch
 from torchsite.evaluation.examine import examine
-from torchsite.evaluation.labels import measure_labels
+from torchsite.evaluation.examine_labels import examine_labels
 from torchsite.evaluation.training_log import find_log
 from torchsite.files import write_atomically
 from torchsite.model import SITE, BlackBox
@@ -146,18 +146,18 @@ def examine_prepared(
 ) -> Result:
     """The examination for the report, on as many pictures as there is time for.
 
-    Where several labels may be true of a picture, it is their figures, label by label.
+    Where several labels may be true of a picture, it is one of their figures, label by label.
     """
+    afforded, log = affordable(prepared), find_log(fitted.folder / "model")
     if prepared.test.marks is not None:
-        figures = measure_labels(fitted.model, prepared.test)
-        config = {"model": to_mapping(fitted.model.config), "data": prepared.test.title}
-        return Result("examination", figures, config, prepared.plan.recipe.training.seed, fitted.seconds)
-    afforded = affordable(prepared)
+        return examine_labels(
+            fitted.model, prepared.test, training=prepared.train, log=log, limit=afforded.looked_at
+        )
     result = examine(
         fitted.model,
         prepared.test,
         training=prepared.train,
-        log=find_log(fitted.folder / "model"),
+        log=log,
         limit=afforded.looked_at,
         n_compared=afforded.compared,
         n_probed=afforded.probed,
