@@ -44,6 +44,7 @@ from torchsite.training.survey import Decision, Survey
 ANSWERS_FILE = "answers.safetensors"
 N_TRIED = 256
 BATCH = 32
+MOST_AT_ONCE = 32  # pictures of a step: as for all that starts from learnt weights
 Statistics = tuple[tuple[float, ...], tuple[float, ...]]
 # What pictures are usually normalised with before a network sees them; grey pictures take the means.
 USUAL: dict[str, Statistics] = {
@@ -228,7 +229,9 @@ def _plan(
     plan = choose_poses(plan, poses, train)
     kept = [decision for decision in plan.decisions if decision.setting not in ("size", "extractor")]
     model = replace(plan.recipe.model, feature_extractor="program", extractor_options={})
-    training = replace(plan.recipe.training, learning_rate=2e-3, schedule="cosine")
+    batch = min(MOST_AT_ONCE, plan.recipe.training.batch_size)
+    kept = [replace(d, chosen=str(batch)) if d.setting == "batch" else d for d in kept]
+    training = replace(plan.recipe.training, batch_size=batch, learning_rate=2e-3, schedule="cosine")
     recipe = replace(plan.recipe, size=shape[1], model=model, training=training)
     size = Decision("size", str(shape[1]), "what the network takes")
     return replace(plan, recipe=recipe, decisions=(size, how, *kept))

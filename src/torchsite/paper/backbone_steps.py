@@ -28,7 +28,7 @@ from torchsite.training.survey import Survey
 IMAGENET, RANDOM = "ImageNet", "random weights"
 KEPT = ("accuracy", "patch_deletion", "frame_control", "self_consistency")
 N_PROBED = 80
-BUDGET: Mapping[str, int] = {"size": 64, "n_train": 480, "n_test": 400, "epochs": 4, "batch_size": 32}
+BUDGET: Mapping[str, int] = {"size": 64, "n_train": 640, "n_test": 400, "epochs": 5, "batch_size": 16}
 QUICK_BUDGET: Mapping[str, int] = {"size": 32, "n_train": 32, "n_test": 12, "epochs": 1, "batch_size": 16}
 
 Halves = tuple[Dataset, Dataset]

@@ -47,13 +47,16 @@ class Setting:
 
     data: str  # empty: shapes are painted
     n_train: int
+    limit: int  # of the pictures that the command takes
     epochs: int
     minutes: float
     more: tuple[str, ...] = ()
 
 
-USUAL = Setting("cifar10", 12_000, 6, 6.0)
-QUICK = Setting("", 60, 1, 0.1, ("--epochs", "1", "--batch-size", "20", "--poses", "upright", "--no-report"))
+USUAL = Setting("cifar10", 10_000, 4_000, 5, 20.0)
+QUICK = Setting(
+    "", 60, 60, 1, 0.1, ("--epochs", "1", "--batch-size", "20", "--poses", "upright", "--no-report")
+)
 SIDE = 16  # of painted pictures
 
 
@@ -63,7 +66,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     folder.mkdir(parents=True, exist_ok=True)
     config = {"data": setting.data, "n_train": setting.n_train, "epochs": setting.epochs}
     network = step(folder / "network.json", config, partial(_train, setting, folder, progress))
-    config |= {"minutes": setting.minutes, "more": list(setting.more)}
+    config |= {"limit": setting.limit, "minutes": setting.minutes, "more": list(setting.more)}
     twin = step(folder / "twin.json", config, partial(_convert, setting, folder))
     values = {"network": network.values, **twin.values, "asked": dict(ASKED)}
     spent = max(network.seconds + twin.seconds, time.monotonic() - started)
@@ -117,7 +120,7 @@ def _of(values: Mapping[str, Any], *path: str) -> tuple[str, str]:
 
 
 def _train(setting: Setting, folder: Path, progress: bool) -> dict[str, Any]:
-    """The network's file, and what its training took; the pictures are those that the command will take."""
+    """The network's file, and what its training took."""
     data = load_dataset(
         _data(setting, folder), "train", size=None if setting.data else SIDE, progress=progress
     )
@@ -157,7 +160,7 @@ def _data(setting: Setting, folder: Path) -> str:
 def _convert(setting: Setting, folder: Path) -> dict[str, Any]:
     """Run the command as users do; what it found and what it took."""
     words = [
-        *("convert", str(folder / NETWORK), _data(setting, folder), "--limit", str(setting.n_train)),
+        *("convert", str(folder / NETWORK), _data(setting, folder), "--limit", str(setting.limit)),
         *("--minutes", f"{setting.minutes:g}", *setting.more, "--out", str(folder / "twin"), "--json"),
     ]
     started, before = time.monotonic(), os.times()

@@ -35,7 +35,7 @@ class SmallResNet(nn.Module):
     """A stem, three stages, the mean, a line."""
 
     def __init__(
-        self, n_classes: int = 10, channels: int = 3, widths: tuple[int, ...] = (24, 48, 96)
+        self, n_classes: int = 10, channels: int = 3, widths: tuple[int, ...] = (16, 32, 64)
     ) -> None:
         super().__init__()
         self.stem = nn.Sequential(
