@@ -113,7 +113,11 @@ def _mistakes(logits: Logits, marks: Marks, rows: Tensor) -> list[dict[str, Any]
     wrong = torch.where(marks, -logits, logits)
     order = wrong.flatten().argsort(descending=True)[:N_MISTAKES].tolist()
     places = [divmod(place, marks.shape[1]) for place in order]
-    return [_entry(*place, logits, marks, rows) for place in places if wrong[place] > 0]
+    return [
+        _entry(position, label, logits, marks, rows)
+        for position, label in places
+        if wrong[position, label] > 0
+    ]
 
 
 def _entry(position: int, label: int, logits: Logits, marks: Marks, rows: Tensor) -> dict[str, Any]:

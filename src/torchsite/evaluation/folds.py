@@ -62,7 +62,10 @@ def joined(first: Dataset, second: Dataset) -> Dataset:
     """All pictures of both halves."""
     paths = (*first.paths, *second.paths) if first.paths and second.paths else ()
     if first.larger is not None and second.larger is not None:
-        whole = [replace(half, images=half.larger, larger=None) for half in (first, second)]
+        whole = (
+            replace(half, images=larger, larger=None)
+            for half, larger in ((first, first.larger), (second, second.larger))
+        )
         return joined(*whole).with_margin(first.size)
     images, labels = (
         torch.cat([getattr(half, name) for half in (first, second)]) for name in ("images", "labels")

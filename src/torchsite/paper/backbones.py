@@ -20,7 +20,6 @@ from matplotlib.figure import Figure
 
 from torchsite.configs import to_mapping
 from torchsite.paper.backbone_steps import (
-    KINDS,
     N_PROBED,
     backbones_of,
     budget_of,
@@ -30,6 +29,7 @@ from torchsite.paper.backbone_steps import (
 )
 from torchsite.paper.cache import save_result
 from torchsite.paper.experiment import Arrays
+from torchsite.paper.models import KINDS
 from torchsite.paper.section import Pictures, source
 from torchsite.report.format import NOTHING, bounds, estimate, look_up, markdown_table
 from torchsite.results import Result
