@@ -30,11 +30,17 @@ from torchsite.evaluation.training_log import find_log
 from torchsite.files import write_atomically
 from torchsite.model import SITE, BlackBox
 from torchsite.model.efficientnet import LITE1, LITE2, is_installed
-from torchsite.objective import AdditiveEvidence, EquivarianceTerm, TransformationTerm
 from torchsite.results import Result
 from torchsite.training import Fitted, fit
-from torchsite.training.auto import Plan, choose_epochs, choose_margin, choose_poses, choose_settings
-from torchsite.training.extractor_choice import TRAINING_SHARE
+from torchsite.training.auto import (
+    Plan,
+    choose_epochs,
+    choose_margin,
+    choose_poses,
+    choose_settings,
+    for_several,
+    training_seconds,
+)
 from torchsite.training.pace import Deadline, Pace, measure_pace
 from torchsite.training.poses import AUTO
 from torchsite.training.recipes import build_model, load_recipe, override
@@ -68,6 +74,11 @@ class Prepared:
     def seconds_left(self) -> float:
         """What remains of the minutes."""
         return self.started + 60 * self.minutes - time.monotonic()
+
+    def deadline(self) -> Deadline:
+        """Ends a training that begins now in time for the validation after it and for the report."""
+        allowed = training_seconds(self.minutes, 60 * self.minutes - self.seconds_left)
+        return Deadline(allowed - min(allowed / 2, self.pace.validation if self.pace else 0.0))
 
 
 def prepare(
@@ -111,7 +122,7 @@ def prepare(
     if "epochs" not in changes:
         pace = measure_pace(plan.recipe, train, test)
         survey = replace(survey, n_train=len(train), n_test=len(test))
-        plan = choose_epochs(plan, pace, survey, minutes)
+        plan = choose_epochs(plan, pace, survey, minutes, time.monotonic() - started)
     return Prepared(plan, train, test, findings, pace, minutes, started)
 
 
@@ -127,7 +138,7 @@ def train_prepared(
     recipe = prepared.plan.recipe
     text = yaml.safe_dump(to_mapping(recipe), sort_keys=False, allow_unicode=True)
     write_atomically(folder / RECIPE_FILE, text.encode())
-    deadline = Deadline(60 * prepared.minutes * TRAINING_SHARE)
+    deadline = prepared.deadline()
     fitted = fit(
         build_model(recipe.model, prepared.train, recipe.training),
         prepared.train,
@@ -217,20 +228,6 @@ def survey_labelled(data: str, labels: Path) -> Survey:
     counts = tuple(table.marks[ours].sum(0).tolist())
     side, channels = usual_side(listing), usual_channels(listing)
     return Survey(len(ours), len(theirs), len(table.classes), side, counts, channels)
-
-
-def for_several(plan: Plan) -> Plan:
-    """The plan for pictures with several labels: nothing is relative to all classes."""
-    training, model = plan.recipe.training, replace(plan.recipe.model, zero_sum=False)
-    terms = tuple(
-        replace(term, maps="plain") if isinstance(term, EquivarianceTerm | AdditiveEvidence) else term
-        for term in training.terms
-        if not isinstance(term, TransformationTerm)
-    )
-    recipe = replace(plan.recipe, model=model, training=replace(training, terms=terms))
-    kept = tuple(decision for decision in plan.decisions if decision.setting != "targets")
-    why = "each label has a yes or no of its own (binary cross-entropy), and a map of its own"
-    return replace(plan, recipe=recipe, decisions=(*kept, Decision("labels", "several", why)))
 
 
 def usual_side(listing: Listing) -> int:

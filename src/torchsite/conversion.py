@@ -36,8 +36,7 @@ from torchsite.results import Result
 from torchsite.shapes import Logits
 from torchsite.training import Fitted, fit
 from torchsite.training.auto import Plan, choose_epochs, choose_poses, choose_settings
-from torchsite.training.extractor_choice import TRAINING_SHARE
-from torchsite.training.pace import Deadline, measure_pace
+from torchsite.training.pace import measure_pace
 from torchsite.training.recipes import Recipe, override, pixel_statistics
 from torchsite.training.survey import Decision, Survey
 
@@ -114,11 +113,11 @@ def convert(
     pace = measure_pace(_without_answers(recipe), train, test, twin)
     plan = replace(plan, recipe=recipe, decisions=(*plan.decisions, *_about(twin, fine_tuning, same_answers)))
     if "epochs" not in (changes or {}):
-        plan = choose_epochs(plan, pace, _survey(train, test), minutes)
+        plan = choose_epochs(plan, pace, _survey(train, test), minutes, time.monotonic() - started)
     prepared = Prepared(plan, train, test, tuple(findings), pace, minutes, started)
     if tell is not None:
         tell(prepared)
-    deadline = Deadline(60 * minutes * TRAINING_SHARE)
+    deadline = prepared.deadline()
     fitted = fit(
         twin,
         train,

@@ -30,6 +30,8 @@ from torchsite.training.survey import Decision, Survey
 
 MOST_FROM_SCRATCH = 200
 TO_SPARE = 0.9
+REPORT_SHARE = 0.15  # of the minutes, at least, for the report
+LEAST_SHARE = 0.3  # of the minutes, at least, for training, however long looking took
 UNEVEN = 2.0
 MARGIN = 1.25
 
@@ -86,6 +88,20 @@ def choose_settings(
     return Plan(recipe, (size, extractor, batch, targets, weights, views, corners, poses))
 
 
+def for_several(plan: Plan) -> Plan:
+    """The plan for pictures with several labels: nothing is relative to all classes."""
+    training, model = plan.recipe.training, replace(plan.recipe.model, zero_sum=False)
+    terms = tuple(
+        replace(term, maps="plain") if isinstance(term, EquivarianceTerm | AdditiveEvidence) else term
+        for term in training.terms
+        if not isinstance(term, TransformationTerm)
+    )
+    recipe = replace(plan.recipe, model=model, training=replace(training, terms=terms))
+    kept = tuple(decision for decision in plan.decisions if decision.setting != "targets")
+    why = "each label has a yes or no of its own (binary cross-entropy), and a map of its own"
+    return replace(plan, recipe=recipe, decisions=(*kept, Decision("labels", "several", why)))
+
+
 def choose_poses(plan: Plan, name: str, pictures: Dataset) -> Plan:
     """The plan with the poses of a name; "auto" asks the pictures whether they have an up."""
     if name == AUTO:
@@ -118,10 +134,16 @@ def choose_margin(plan: Plan, survey: Survey, size: int) -> Plan:
     return replace(plan, recipe=recipe, decisions=(*plan.decisions, Decision("margin", f"{MARGIN:g}", why)))
 
 
-def choose_epochs(plan: Plan, pace: Pace, survey: Survey, minutes: float) -> Plan:
-    """The plan with as many epochs as fit into its share of the time, and not more than help."""
+def training_seconds(minutes: float, spent: float) -> float:
+    """How long training may take: its share, or what looking has left of it once the report has its own."""
+    whole = 60 * minutes
+    return max(LEAST_SHARE * whole, min(TRAINING_SHARE * whole, (1 - REPORT_SHARE) * whole - spent))
+
+
+def choose_epochs(plan: Plan, pace: Pace, survey: Survey, minutes: float, spent: float = 0.0) -> Plan:
+    """The plan with as many epochs as fit into the time that `spent` seconds leave, not more than help."""
     n_steps = survey.n_train // plan.recipe.training.batch_size
-    seconds = 60 * minutes * TRAINING_SHARE * TO_SPARE
+    seconds = training_seconds(minutes, spent) * TO_SPARE
     fitting = int((seconds - pace.validation) / (n_steps * pace.step))
     learns_anew = plan.recipe.model.feature_extractor == FROM_SCRATCH
     most = MOST_FROM_SCRATCH if learns_anew else MOST_PRETRAINED
