@@ -4,7 +4,7 @@ Claim:    SITE is not bound to a network of ours. With the settings of `torchsit
           pictures and the same number of steps, each backbone gives a SITE model and a plain network beside
           it; the table says what the explanation costs in accuracy, and whether the maps are true.
 Command:  torchsite reproduce backbones
-Cost:     `backbone_steps` trains two models of each backbone on each set: about 25 minutes of one core. One cell
+Cost:     `backbone_steps` trains two models of each backbone on each set: 25 minutes of one core. One cell
           alone: `measure(folder, backbones=["EfficientNet-Lite0"], sets=["food10"], kinds=["site"])` there.
           With --quick, painted pictures and two tiny networks. Networks of timm and torchvision need the
           extra `torchsite[timm]`; where it is missing their rows say so, and the others are measured.
