@@ -201,3 +201,12 @@ def test_a_label_that_no_test_picture_has_is_said_to_be_unknown(tmp_path):
     assert result.values["curves"]["below"] is None
     shown = illustrate_labels(site(several=True), data, result)
     assert "Not measured" in write_labels_report(result, shown, tmp_path / "report.html").read_text()
+
+
+def test_a_report_without_mistakes_shows_none(tmp_path):
+    data, model = corners(12), site(several=True)
+    result = examine_labels(model, data, n_moved=4)
+    result = replace(result, values={**result.values, "mistakes": []})
+    page = write_labels_report(result, illustrate_labels(model, data, result), tmp_path / "report.html")
+    assert "figure-examples" in page.read_text()
+    assert "figure-mistakes" not in page.read_text()

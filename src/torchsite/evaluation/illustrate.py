@@ -101,7 +101,7 @@ def illustrate_labels(model: SITE | BlackBox, data: Dataset, result: Result) -> 
 
 def _label_maps(model: SITE | BlackBox, data: Dataset, result: Result, entries: Entries) -> LabelMaps:
     images = _pictures(data, entries)
-    moved = _poses(result, entries)(images)
+    moved = _poses(result, entries)(images) if entries else images
     if not isinstance(model, SITE) or not entries:
         return LabelMaps(images, None, moved, None)
     labels = torch.tensor([entry["label"] for entry in entries])
