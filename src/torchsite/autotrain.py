@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from PIL import Image
@@ -25,36 +25,37 @@ from torchsite.data.request import Request
 from torchsite.data.stacks import is_special, read_stack
 from torchsite.evaluation.compare import Watch
 from torchsite.evaluation.examine import examine
-from torchsite.evaluation.labels import measure_labels
+from torchsite.evaluation.examine_labels import examine_labels
 from torchsite.evaluation.training_log import find_log
 from torchsite.files import write_atomically
 from torchsite.model import SITE, BlackBox
 from torchsite.model.efficientnet import LITE1, LITE2, is_installed
-from torchsite.objective import AdditiveEvidence, EquivarianceTerm, TransformationTerm
 from torchsite.results import Result
 from torchsite.training import Fitted, fit
 from torchsite.training.auto import (
-    TRAINING_SHARE,
-    Deadline,
-    Decision,
-    Pace,
     Plan,
-    Survey,
     choose_epochs,
+    choose_margin,
     choose_poses,
     choose_settings,
-    measure_pace,
+    for_several,
+    training_seconds,
 )
+from torchsite.training.pace import Deadline, Pace, measure_pace
 from torchsite.training.poses import AUTO
 from torchsite.training.recipes import build_model, load_recipe, override
+from torchsite.training.survey import Decision, Survey
 from torchsite.training.watch import Watch as TrainingWatch
 
 RECIPE_FILE = "recipe.yaml"
 N_SURVEYED = 400
 
-# What an examination asks of the model for one picture, in validations and in explanations of all methods.
+# How often a model is asked for a picture: by a validation, by measures that probe, by all methods.
 PER_VALIDATION = 5
+PER_PROBED = 50
 PER_COMPARED = 60
+# Which parts of the time that is left they may take; what remains is for drawing the report.
+LOOKING, PROBING, COMPARING = 0.3, 0.25, 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,11 @@ class Prepared:
     def seconds_left(self) -> float:
         """What remains of the minutes."""
         return self.started + 60 * self.minutes - time.monotonic()
+
+    def deadline(self) -> Deadline:
+        """Ends a training that begins now in time for the validation after it and for the report."""
+        allowed = training_seconds(self.minutes, 60 * self.minutes - self.seconds_left)
+        return Deadline(allowed - min(allowed / 2, self.pace.validation if self.pace else 0.0))
 
 
 def prepare(
@@ -98,20 +104,25 @@ def prepare(
     if left is not None and left.is_file():
         decision = Decision("all settings", str(left), "an earlier run was begun with these")
         plan = Plan(override(load_recipe(left), changes), (decision,))
-        train, test, findings = open_halves(data, plan.recipe.size, progress, labels)
-        return Prepared(plan, _first(train, limit), test, findings, None, minutes, started)
+        recipe = plan.recipe
+        train, test, findings = open_halves(data, recipe.size, progress, labels, recipe.margin)
+        return Prepared(plan, train.spread(limit), test, findings, None, minutes, started)
     survey = survey_data(data, limit) if labels is None else survey_labelled(data, labels)
     deeper = [f"efficientnet_{variant.name}" for variant in (LITE1, LITE2) if is_installed(variant)]
     plan = choose_settings(data, survey, minutes=minutes, pretrained=is_installed(), deeper=deeper)
     plan = plan if labels is None else for_several(plan)
-    train, test, findings = open_halves(data, override(plan.recipe, changes).size, progress, labels)
-    train, pace = _first(train, limit), None
+    size = override(plan.recipe, changes).size
+    if data not in CATALOGUE and "margin" not in changes and size is not None:
+        plan = choose_margin(plan, survey, size)
+    margin = override(plan.recipe, changes).margin
+    train, test, findings = open_halves(data, size, progress, labels, margin)
+    train, pace = train.spread(limit), None
     plan = choose_poses(plan, poses, train)
     plan = Plan(override(plan.recipe, changes), (*_kept(plan, changes), *_own(changes)))
     if "epochs" not in changes:
         pace = measure_pace(plan.recipe, train, test)
         survey = replace(survey, n_train=len(train), n_test=len(test))
-        plan = choose_epochs(plan, pace, survey, minutes)
+        plan = choose_epochs(plan, pace, survey, minutes, time.monotonic() - started)
     return Prepared(plan, train, test, findings, pace, minutes, started)
 
 
@@ -127,7 +138,7 @@ def train_prepared(
     recipe = prepared.plan.recipe
     text = yaml.safe_dump(to_mapping(recipe), sort_keys=False, allow_unicode=True)
     write_atomically(folder / RECIPE_FILE, text.encode())
-    deadline = Deadline(60 * prepared.minutes * TRAINING_SHARE)
+    deadline = prepared.deadline()
     fitted = fit(
         build_model(recipe.model, prepared.train, recipe.training),
         prepared.train,
@@ -146,20 +157,21 @@ def examine_prepared(
 ) -> Result:
     """The examination for the report, on as many pictures as there is time for.
 
-    Where several labels may be true of a picture, it is their figures, label by label.
+    Where several labels may be true of a picture, it is one of their figures, label by label.
     """
+    afforded, log = affordable(prepared), find_log(fitted.folder / "model")
     if prepared.test.marks is not None:
-        figures = measure_labels(fitted.model, prepared.test)
-        config = {"model": to_mapping(fitted.model.config), "data": prepared.test.title}
-        return Result("examination", figures, config, prepared.plan.recipe.training.seed, fitted.seconds)
-    limit, n_compared = _affordable(prepared)
+        return examine_labels(
+            fitted.model, prepared.test, training=prepared.train, log=log, limit=afforded.looked_at
+        )
     result = examine(
         fitted.model,
         prepared.test,
         training=prepared.train,
-        log=find_log(fitted.folder / "model"),
-        limit=limit,
-        n_compared=n_compared,
+        log=log,
+        limit=afforded.looked_at,
+        n_compared=afforded.compared,
+        n_probed=afforded.probed,
         batch_size=32,
         watch=watch,
     )
@@ -168,21 +180,22 @@ def examine_prepared(
 
 
 def open_halves(
-    data: str, size: int | None, progress: bool, labels: Path | None = None
+    data: str, size: int | None, progress: bool, labels: Path | None = None, margin: float = 1.0
 ) -> tuple[Dataset, Dataset, tuple[Finding, ...]]:
     """Both halves at a size; those of a folder are inspected, published sets are taken as they are.
 
-    With a table of labels the folder holds the pictures that it names.
+    With a table of labels the folder holds the pictures that it names; with a margin its pictures are
+    the centres of larger ones.
     """
     if labels is not None:
         table = read_label_table(labels)
-        both = [_request(data, half, size, progress) for half in ("train", "test")]
+        both = [_request(data, half, size, progress, margin) for half in ("train", "test")]
         ours, theirs = (load_labelled(find_folder(request), table, request) for request in both)
         return ours, theirs, ()
     if data in CATALOGUE:
         train, test = (load_dataset(data, half, size=size, progress=progress) for half in ("train", "test"))
         return train, test, ()
-    requests = [_request(data, half, size, progress) for half in ("train", "test")]
+    requests = [_request(data, half, size, progress, margin) for half in ("train", "test")]
     mine, others = (read_half(find_folder(request), request) for request in requests)
     return mine.pictures, others.pictures, tuple(inspect_halves(mine, others))
 
@@ -191,7 +204,7 @@ def survey_data(data: str, limit: int | None = None) -> Survey:
     """How many pictures of which size, from the heads of the files."""
     if data in CATALOGUE:
         train, test = (load_dataset(data, half, progress=False) for half in ("train", "test"))
-        n_train = len(_first(train, limit))
+        n_train = len(train.spread(limit))
         side = min(train.images.shape[-2:])
         return Survey(n_train, len(test), len(train.classes), side, train.counts)
     requests = [_request(data, half, None, False) for half in ("train", "test")]
@@ -217,20 +230,6 @@ def survey_labelled(data: str, labels: Path) -> Survey:
     return Survey(len(ours), len(theirs), len(table.classes), side, counts, channels)
 
 
-def for_several(plan: Plan) -> Plan:
-    """The plan for pictures with several labels: nothing is relative to all classes."""
-    training, model = plan.recipe.training, replace(plan.recipe.model, zero_sum=False)
-    terms = tuple(
-        replace(term, maps="plain") if isinstance(term, EquivarianceTerm | AdditiveEvidence) else term
-        for term in training.terms
-        if not isinstance(term, TransformationTerm)
-    )
-    recipe = replace(plan.recipe, model=model, training=replace(training, terms=terms))
-    kept = tuple(decision for decision in plan.decisions if decision.setting != "targets")
-    why = "each label has a yes or no of its own (binary cross-entropy), and a map of its own"
-    return replace(plan, recipe=recipe, decisions=(*kept, Decision("labels", "several", why)))
-
-
 def usual_side(listing: Listing) -> int:
     """The median of the shorter sides, from some of the pictures."""
     step = max(1, len(listing.files) // N_SURVEYED)
@@ -247,15 +246,8 @@ def usual_side(listing: Listing) -> int:
     return round(median(sides)) if sides else 128
 
 
-def _request(data: str, half: str, size: int | None, progress: bool) -> Request:
-    return Request(data, half, size=size, progress=progress, skip_unreadable=True)
-
-
-def _first(data: Dataset, limit: int | None) -> Dataset:
-    """The first pictures, if there is a limit; spread over the data, for folders are sorted by class."""
-    if limit is None or limit >= len(data):
-        return data
-    return data[:: len(data) // limit][:limit]
+def _request(data: str, half: str, size: int | None, progress: bool, margin: float = 1.0) -> Request:
+    return Request(data, half, size=size, progress=progress, skip_unreadable=True, margin=margin)
 
 
 def _kept(plan: Plan, changes: Mapping[str, Any]) -> list[Decision]:
@@ -275,13 +267,27 @@ def _own(changes: Mapping[str, Any]) -> list[Decision]:
     return [Decision(name.replace("-", "_"), str(value), "as you asked") for name, value in changes.items()]
 
 
-def _affordable(prepared: Prepared) -> tuple[int, int]:
-    """How many pictures the examination can look at, and how many of them all methods can explain."""
+class Afforded(NamedTuple):
+    """How many pictures an examination looks at, how many are probed, how many all methods explain."""
+
+    looked_at: int
+    probed: int
+    compared: int
+
+
+def affordable(prepared: Prepared) -> Afforded:
+    """As many as there is time for: all three follow from how long a picture of a validation took."""
     if prepared.pace is None:
-        return 500, 32
+        return Afforded(500, 100, 32)
     n = min(prepared.plan.recipe.training.n_validation, len(prepared.test))
     each = max(1e-4, prepared.pace.validation / max(1, n))
-    left = max(30.0, prepared.seconds_left)
-    looked = int(0.35 * left / each)
-    compared = int(0.25 * left * PER_VALIDATION / (each * PER_COMPARED))
-    return max(20, min(2000, looked)), max(8, min(100, compared))
+    left, asked = max(30.0, prepared.seconds_left), each / PER_VALIDATION
+    looked, probed, compared = (
+        int(share * left / (asked * passes))
+        for share, passes in (
+            (LOOKING, PER_VALIDATION),
+            (PROBING, PER_PROBED),
+            (COMPARING, PER_COMPARED),
+        )
+    )
+    return Afforded(max(20, min(2000, looked)), max(10, min(200, probed)), max(8, min(100, compared)))

@@ -35,22 +35,15 @@ from torchsite.objective.same_answers import write_answers
 from torchsite.results import Result
 from torchsite.shapes import Logits
 from torchsite.training import Fitted, fit
-from torchsite.training.auto import (
-    TRAINING_SHARE,
-    Deadline,
-    Decision,
-    Plan,
-    Survey,
-    choose_epochs,
-    choose_poses,
-    choose_settings,
-    measure_pace,
-)
+from torchsite.training.auto import Plan, choose_epochs, choose_poses, choose_settings
+from torchsite.training.pace import measure_pace
 from torchsite.training.recipes import Recipe, override, pixel_statistics
+from torchsite.training.survey import Decision, Survey
 
 ANSWERS_FILE = "answers.safetensors"
 N_TRIED = 256
 BATCH = 32
+MOST_AT_ONCE = 32  # pictures of a step: as for all that starts from learnt weights
 Statistics = tuple[tuple[float, ...], tuple[float, ...]]
 # What pictures are usually normalised with before a network sees them; grey pictures take the means.
 USUAL: dict[str, Statistics] = {
@@ -120,11 +113,11 @@ def convert(
     pace = measure_pace(_without_answers(recipe), train, test, twin)
     plan = replace(plan, recipe=recipe, decisions=(*plan.decisions, *_about(twin, fine_tuning, same_answers)))
     if "epochs" not in (changes or {}):
-        plan = choose_epochs(plan, pace, _survey(train, test), minutes)
+        plan = choose_epochs(plan, pace, _survey(train, test), minutes, time.monotonic() - started)
     prepared = Prepared(plan, train, test, tuple(findings), pace, minutes, started)
     if tell is not None:
         tell(prepared)
-    deadline = Deadline(60 * minutes * TRAINING_SHARE)
+    deadline = prepared.deadline()
     fitted = fit(
         twin,
         train,
@@ -235,7 +228,9 @@ def _plan(
     plan = choose_poses(plan, poses, train)
     kept = [decision for decision in plan.decisions if decision.setting not in ("size", "extractor")]
     model = replace(plan.recipe.model, feature_extractor="program", extractor_options={})
-    training = replace(plan.recipe.training, learning_rate=2e-3, schedule="cosine")
+    batch = min(MOST_AT_ONCE, plan.recipe.training.batch_size)
+    kept = [replace(d, chosen=str(batch)) if d.setting == "batch" else d for d in kept]
+    training = replace(plan.recipe.training, batch_size=batch, learning_rate=2e-3, schedule="cosine")
     recipe = replace(plan.recipe, size=shape[1], model=model, training=training)
     size = Decision("size", str(shape[1]), "what the network takes")
     return replace(plan, recipe=recipe, decisions=(size, how, *kept))

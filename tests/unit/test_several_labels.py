@@ -1,6 +1,7 @@
 """Several labels for a picture, from the table to the trained model: a yes or no for each, and its map."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +14,12 @@ from torchsite.data import Dataset
 from torchsite.data.label_tables import load_labelled, rarest, read_label_table
 from torchsite.data.request import Request
 from torchsite.errors import ConfigError, DataError, ShapeError
+from torchsite.evaluation.examine_labels import examine_labels
+from torchsite.evaluation.illustrate import illustrate_labels
 from torchsite.evaluation.labels import label_figures, measure_labels
 from torchsite.model import SITE
 from torchsite.objective.classification import several_loss, yes_weights
+from torchsite.report import write_labels_report
 from torchsite.training import fit
 from training_makers import PYRAMID, make_config
 
@@ -152,8 +156,57 @@ def test_from_a_table_to_a_model_that_names_what_is_there(tmp_path):
     said = json.loads(result.stdout)
     assert set(said["figures"]["labels"]) == {"above", "below"}
     assert said["settings"]["labels"]["chosen"] == "several"
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert all(
+        f'id="figure-{name}"' in page for name in ("counts", "training", "answers", "curves", "examples")
+    )
+    assert "Label by label" in page
+    assert "AUROC in poses" in page
     words = ["explain", folder / "0.png", "--model", tmp_path / "run" / "model", "--out", tmp_path / "out"]
     words = [str(word) for word in [*words, "--json"]]
     line = json.loads(CliRunner().invoke(app, words, catch_exceptions=False).stdout)
     assert set(line["prediction"].split(", ")) <= {"above", "below", "none"}
     assert line["rather_than"] == "nothing"
+
+
+def test_the_report_names_the_label_it_knows_least_and_wrong_answers(tmp_path):
+    data, model = corners(40, seed=4), site(several=True).eval()
+    result = examine_labels(model, data, n_moved=10)
+    assert set(result.values["curves"]) == {"above", "below"}
+    assert [entry["label"] for entry in result.values["examples"]] == [0, 1]
+    assert all(data.marks[entry["row"], entry["label"]] for entry in result.values["examples"])
+    with torch.no_grad():
+        logits = model(data.images / 255)
+    for entry in result.values["mistakes"]:
+        assert bool(data.marks[entry["row"], entry["label"]]) == entry["true"] != (entry["probability"] > 0.5)
+        assert float(logits[entry["row"], entry["label"]].sigmoid()) == pytest.approx(entry["probability"])
+    shown = illustrate_labels(model, data, result)
+    sums = shown.mistakes.maps.sum((-2, -1))
+    said = torch.tensor([entry["probability"] for entry in result.values["mistakes"]])
+    assert torch.allclose(sums.sigmoid(), said, atol=1e-4)  # the map is the answer
+    page = write_labels_report(result, shown, tmp_path / "report.html").read_text()
+    least = min(result.values["labels"], key=lambda name: result.values["labels"][name]["auroc"])
+    assert f"knows least of {least}" in page
+    assert "wrongly named" in page or "missed" in page
+    with pytest.raises(DataError, match="examine"):
+        examine_labels(site(), replace(data, marks=None))
+
+
+def test_a_label_that_no_test_picture_has_is_said_to_be_unknown(tmp_path):
+    data = corners(12)
+    marks = data.marks.clone()
+    marks[:, 1] = False
+    data = replace(data, marks=marks, labels=torch.tensor(rarest(marks)))
+    result = examine_labels(site(several=True), data, n_moved=4)
+    assert result.values["curves"]["below"] is None
+    shown = illustrate_labels(site(several=True), data, result)
+    assert "Not measured" in write_labels_report(result, shown, tmp_path / "report.html").read_text()
+
+
+def test_a_report_without_mistakes_shows_none(tmp_path):
+    data, model = corners(12), site(several=True)
+    result = examine_labels(model, data, n_moved=4)
+    result = replace(result, values={**result.values, "mistakes": []})
+    page = write_labels_report(result, illustrate_labels(model, data, result), tmp_path / "report.html")
+    assert "figure-examples" in page.read_text()
+    assert "figure-mistakes" not in page.read_text()

@@ -48,6 +48,7 @@ def convert(
         float, typer.Option(min=0, help="Weight of the network's own answers beside the labels.")
     ] = 1.0,
     poses: Annotated[str, typer.Option(help="any, upright, paper, or auto: ask the pictures.")] = "auto",
+    limit: Annotated[int | None, typer.Option(min=2, help="Only some of the training pictures.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder.")] = None,
     report: Annotated[bool, typer.Option(help="End with a report.")] = True,
     as_json: AsJson = False,
@@ -68,6 +69,7 @@ def convert(
     folder = out or Path("runs") / f"{Path(data).resolve().name}-twin"
     loaded = open_network(network, weights)
     train, test, findings = _halves(data, loaded, size, classes, console.is_terminal)
+    train = train.spread(limit)
     converted = run(
         loaded,
         train,

@@ -104,7 +104,15 @@ def explain(
     check_classes(loaded.classes, [chosen, *(why or ())])
     check_tiles(tiles, format, abstain)
     tasks, failed, done = plan(pictures, out, format.value), 0, 0
-    also = ReadOut(out, loaded.config.image_shape, loaded.classes, overlay, regions and regions.value, csv)
+    also = ReadOut(
+        out,
+        loaded.config.image_shape,
+        loaded.classes,
+        overlay,
+        regions and regions.value,
+        csv,
+        loaded.config.margin,
+    )
     console = terminal()
     with watching("explaining", enabled=not console.is_terminal) as watch:
         for batch in _batches(tasks, batch_size):
@@ -156,11 +164,11 @@ def _explained(
 
     from torchsite.data.pictures import read_picture
 
-    images, readable, problems = [], [], []
+    images, readable, problems, config = [], [], [], model.config
     for task in batch:
         try:
             if tiles is Tiles.none:
-                images.append(read_picture(task.picture, model.config.image_shape))
+                images.append(read_picture(task.picture, config.image_shape, config.margin))
             else:
                 images.append(_whole(model, task.picture, tiles))
             readable.append(task)
@@ -179,7 +187,8 @@ def _whole(model: "SITE", picture: Path, tiles: Tiles) -> Any:
     from torchsite.data.pictures import read_whole
     from torchsite.model.tiles import explain_tiled
 
-    return explain_tiled(model, read_whole(picture, model.config.image_shape, tiles is Tiles.native)[None])
+    config, native = model.config, tiles is Tiles.native
+    return explain_tiled(model, read_whole(picture, config.image_shape, native, config.margin)[None])
 
 
 def _checks(

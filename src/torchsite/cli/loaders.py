@@ -44,10 +44,11 @@ def open_black_box(name: str) -> "BlackBox":
 
 def open_data(name: str, split: str, model: "SITE | BlackBox") -> "Dataset":
     """A data set or a folder, its pictures at the size that the model takes."""
-    from torchsite.data import load_dataset
+    from torchsite.data import CATALOGUE, load_dataset
 
     _, height, width = model.config.image_shape
-    return load_dataset(name, split, size=height if height == width else None)
+    margin = 1.0 if name in CATALOGUE else model.config.margin
+    return load_dataset(name, split, size=height if height == width else None, margin=margin)
 
 
 def training_data(model_name: str, data: str, model: "SITE | BlackBox") -> "Dataset | None":

@@ -52,6 +52,7 @@ class ReadOut:
     overlay: bool = False
     regions: str | None = None
     table: Path | None = None
+    margin: float = 1.0
     rows: list[dict[str, Any]] = field(default_factory=list)
     images: list[dict[str, Any]] = field(default_factory=list)
     annotations: list[dict[str, Any]] = field(default_factory=list)
@@ -93,7 +94,7 @@ class ReadOut:
         height, width = pixels.shape[:2]
         if tiled:
             return Placement(scale=width / heatmap.shape[1])
-        return fitted_placement((width, height), self.shape)
+        return fitted_placement((width, height), self.shape, self.margin)
 
     def _write_regions(
         self,

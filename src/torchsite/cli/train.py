@@ -1,36 +1,20 @@
 """`torchsite train`: from a data set or a folder of pictures to a self-explaining classifier."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from torchsite.cli.terminal import AsJson, say_figures, say_json, terminal, watching
+from torchsite.cli.train_beside import Beside, run_folds, say_labels
 from torchsite.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from torchsite.autotrain import Prepared
     from torchsite.training import Watch
 
 MINUTES = 30.0
-
-
-@dataclass(frozen=True)
-class Beside:
-    """What is made beside the model: folds of these kinds of networks, a gallery; and the table of labels."""
-
-    folds: int = 0
-    kinds: tuple[str, ...] = ()
-    labels: Path | None = None
-    gallery: bool = True
-
-    @property
-    def n_trainings(self) -> int:
-        """How many trainings share the minutes."""
-        return 1 + self.folds * len(self.kinds)
 
 
 def train(
@@ -172,7 +156,9 @@ def _by_recipe(
     console = terminal(stderr=as_json)
     console.quiet = not is_first()
     chosen = override(load_recipe(recipe), {"data": data} | fields)
-    train_set, test_set = (load_dataset(data, half, size=chosen.size) for half in ("train", "test"))
+    train_set, test_set = (
+        load_dataset(data, half, size=chosen.size, margin=chosen.margin) for half in ("train", "test")
+    )
     train_set = train_set if limit is None else train_set[:limit]
     console.print(f"{train_set!r}\nwriting to {folder}")
     fitted = fit_recipe(
@@ -206,8 +192,8 @@ def _by_choice(
 ) -> dict[str, Any]:
     """Choose settings by the data, train, examine, and write the report."""
     from torchsite.autotrain import examine_prepared, prepare, train_prepared
-    from torchsite.evaluation.illustrate import illustrate
-    from torchsite.report import write_model_report
+    from torchsite.evaluation.illustrate import illustrate, illustrate_labels
+    from torchsite.report import write_labels_report, write_model_report
     from torchsite.report.format import headline
     from torchsite.training.gallery import add_gallery
 
@@ -240,7 +226,7 @@ def _by_choice(
         "settings": {d.setting: {"chosen": d.chosen, "why": d.why} for d in prepared.plan.decisions},
         "cut_short": cut_short,
     }
-    found = _folds(prepared, beside, folder, console)
+    found = run_folds(prepared, beside, folder, console)
     said |= {"folds": found} if found else {}
     if not report:
         return said
@@ -250,66 +236,17 @@ def _by_choice(
         result = replace(result, values={**result.values, "folds": found})
     result.save(folder / "examination.json")
     if beside.labels is not None:
-        _say_labels(result.values, console)
-        return said | {"figures": dict(result.values)}
+        shown = illustrate_labels(fitted.model, prepared.test, result)
+        page = write_labels_report(result, shown, folder / "report.html")
+        say_labels(result.values, console)
+        console.print(f"report: {page}")
+        figures = {name: result.values[name] for name in ("labels", "mean", "right_answers")}
+        return said | {"report": str(page), "figures": figures}
     page = write_model_report(result, illustrate(fitted.model, prepared.test, result), folder / "report.html")
     if not as_json:
         say_figures(headline(result))
     console.print(f"report: {page}\nnext:   torchsite explain PICTURE --model {folder / 'model'}")
     return said | {"report": str(page), "figures": headline(result)}
-
-
-def _folds(prepared: "Prepared", beside: Beside, folder: Path, console: Any) -> dict[str, Any]:
-    """The accuracy of each kind over all folds, and what their difference says."""
-    from torchsite.evaluation.folds import cross_validate, difference_in_words, joined, paired_difference
-    from torchsite.report.format import percent, percent_interval
-    from torchsite.training.auto import TRAINING_SHARE
-
-    if not beside.folds:
-        return {}
-    data, seconds = joined(prepared.train, prepared.test), 60 * prepared.minutes * TRAINING_SHARE
-    found, said = {}, {}
-    for kind in beside.kinds:
-        with watching(kind) as watch:
-            found[kind] = cross_validate(
-                prepared.plan.recipe,
-                data,
-                beside.folds,
-                folder / "folds",
-                seconds=seconds,
-                kind=kind,
-                seed=prepared.plan.recipe.training.seed,
-                watch=watch,
-            )
-        said[kind] = found[kind].plain()
-        share = said[kind]["accuracy"]
-        console.print(
-            f"{beside.folds} folds, {kind}: {percent(share)} ({percent_interval(share)}) of {len(data)}"
-        )
-    if len(found) < 2:
-        return said
-    words = difference_in_words(
-        paired_difference(found["site"].right, found["black_box"].right), "SITE", "black box"
-    )
-    console.print(words, style="yellow" if "do not conclude" in words else "")
-    return said | {"difference": words}
-
-
-def _say_labels(values: "Mapping[str, Any]", console: Any) -> None:
-    """The figures of each label."""
-    from rich.table import Table
-
-    from torchsite.report.format import percent
-
-    table = Table("label", "pictures", "average precision", "AUROC", "sensitivity", "specificity")
-    for name, found in values["labels"].items():
-        shares = (
-            "–" if found[key] is None else f"{found[key]:.3f}" for key in ("average_precision", "auroc")
-        )
-        table.add_row(
-            name, str(found["n"]), *shares, percent(found["sensitivity"]), percent(found["specificity"])
-        )
-    console.print(table)
 
 
 def say_plan(prepared: "Prepared", as_json: bool) -> None:

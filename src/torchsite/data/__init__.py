@@ -8,7 +8,7 @@ from torchsite.data.as_images import ImagesLike, as_images
 from torchsite.data.bam import BamDataset
 from torchsite.data.bam_sources import compose_bam, load_bam
 from torchsite.data.catalogue import CATALOGUE
-from torchsite.data.dataset import Dataset, batches, to_float
+from torchsite.data.dataset import Dataset, batches, larger_pictures, to_float
 from torchsite.data.load import load_dataset
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "as_images",
     "batches",
     "compose_bam",
+    "larger_pictures",
     "load_bam",
     "load_dataset",
     "to_float",

@@ -23,6 +23,7 @@ from PIL import Image
 from torch import Tensor
 
 from torchsite.data.dataset import Dataset, to_float
+from torchsite.data.margins import larger_size
 from torchsite.data.pictures import STACKED, as_input, fitted, opened, plain_pixels, read_picture
 from torchsite.data.stacks import is_special, read_stack
 from torchsite.errors import ShapeError
@@ -33,20 +34,23 @@ ImagesLike: TypeAlias = Tensor | np.ndarray | Image.Image | str | Path | Dataset
 CHANNELS = (1, 3)
 
 
-def as_images(pictures: ImagesLike, shape: Shape | None = None) -> Images:
-    """A batch of float images in [0, 1]; `shape` (channels, height, width) is what files are fitted to."""
+def as_images(pictures: ImagesLike, shape: Shape | None = None, margin: float = 1.0) -> Images:
+    """A batch of float images in [0, 1]; `shape` (channels, height, width) is what files are fitted to.
+
+    With a `margin` it is the centre of so many times larger a picture that has this shape (`margins.py`).
+    """
     if isinstance(pictures, Tensor):
         return _from_tensor(pictures)
     if isinstance(pictures, np.ndarray):
         return _from_array(pictures, CHANNELS if shape is None else (*CHANNELS, shape[0]))
     if isinstance(pictures, Image.Image):
-        return _from_picture(pictures, shape)[None]
+        return _from_picture(pictures, shape, margin)[None]
     if isinstance(pictures, str | Path):
-        return _from_file(Path(pictures), shape)[None]
+        return _from_file(Path(pictures), shape, margin)[None]
     if isinstance(pictures, Dataset):
         return to_float(pictures.images)
     if isinstance(pictures, Sequence):
-        return _together([as_images(picture, shape) for picture in pictures])
+        return _together([as_images(picture, shape, margin) for picture in pictures])
     raise ShapeError(
         f"expected pictures, got {type(pictures).__name__}: pass a tensor, a NumPy array, a Pillow picture, "
         "a path, or a list of them"
@@ -103,16 +107,16 @@ def _bytes(values: Any, fits: bool) -> Any:
     return values
 
 
-def _from_picture(picture: Image.Image, shape: Shape | None) -> Tensor:
+def _from_picture(picture: Image.Image, shape: Shape | None, margin: float) -> Tensor:
     """(channels, height, width), fitted to a shape or of its own."""
     if shape is not None:
-        return as_input(fitted(picture, max(shape[1:])), shape)
+        return as_input(fitted(picture, larger_size(max(shape[1:]), margin)), shape)
     return torch.from_numpy(plain_pixels(picture)).float() / 255
 
 
-def _from_file(path: Path, shape: Shape | None) -> Tensor:
+def _from_file(path: Path, shape: Shape | None, margin: float) -> Tensor:
     if shape is not None:
-        return read_picture(path, shape)
+        return read_picture(path, shape, margin)
     if path.suffix.lower() in STACKED and path.exists() and is_special(path):
         return torch.from_numpy(read_stack(path)).float() / 255
     with opened(path) as file:

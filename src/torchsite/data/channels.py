@@ -16,6 +16,8 @@ def in_channels(data: Dataset, channels: int) -> Dataset:
     has = data.images.shape[1]
     if has == channels:
         return data
+    if data.larger is not None:
+        return in_channels(replace(data, images=data.larger, larger=None), channels).with_margin(data.size)
     if (has, channels) == (1, 3):
         return replace(data, images=data.images.expand(-1, 3, -1, -1))
     if (has, channels) != (3, 1):

@@ -13,9 +13,10 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from torchsite.data.margins import centre
 from torchsite.errors import ConfigError, DataError, ShapeError
 from torchsite.randomness import Rng
-from torchsite.shapes import Images, Labels, Pixels
+from torchsite.shapes import Images, Labels, Pixels, Size
 
 Marks = Bool[Tensor, "batch classes"]
 Index = int | slice | Tensor | Sequence[int] | np.ndarray
@@ -27,7 +28,8 @@ class Dataset:
 
     `paths` are the files that the pictures were read from, row by row; there are none if there were no files.
     Where several labels may be true of a picture, or none, `marks` says which; its `labels` then are the
-    rarest of those that are true, and 0 where none is.
+    rarest of those that are true, and 0 where none is. `larger` are pictures of which `images` are the
+    centres, if they are kept with a margin (`margins.py`).
     """
 
     images: Pixels
@@ -38,9 +40,12 @@ class Dataset:
     skipped: int = 0
     paths: tuple[Path, ...] = ()
     marks: Marks | None = None
+    larger: Pixels | None = None
 
     def __post_init__(self) -> None:
         _check_tensors(self.images, self.labels)
+        if self.larger is not None:
+            _check_larger(self.larger, self.images)
         if self.paths and len(self.paths) != len(self.labels):
             raise ShapeError(
                 f"paths: expected {len(self.labels)}, one for each image, or none, got {len(self.paths)}"
@@ -67,7 +72,9 @@ class Dataset:
         kept = torch.arange(len(self))[rows].tolist() if self.paths else []
         paths = tuple(self.paths[row] for row in kept)
         marks = None if self.marks is None else self.marks[rows]
-        return replace(self, images=self.images[rows], labels=self.labels[rows], paths=paths, marks=marks)
+        larger = None if self.larger is None else self.larger[rows]
+        images = self.images[rows] if larger is None else centre(larger, self.size)
+        return replace(self, images=images, labels=self.labels[rows], paths=paths, marks=marks, larger=larger)
 
     def __iter__(self) -> Iterator["Dataset"]:
         return (self[row] for row in range(len(self)))
@@ -83,6 +90,20 @@ class Dataset:
         return f"{self.name}/{self.split}" if self.split else self.name
 
     @property
+    def size(self) -> Size:
+        """Height and width of the pictures."""
+        return (self.images.shape[-2], self.images.shape[-1])
+
+    @property
+    def margin(self) -> float:
+        """How many times larger the pictures are kept than they are seen; 1 for no margin."""
+        return 1.0 if self.larger is None else self.larger.shape[-1] / self.images.shape[-1]
+
+    def with_margin(self, size: Size) -> "Dataset":
+        """The centres of the pictures, which are kept as the larger ones around them."""
+        return replace(self, images=centre(self.images, size), larger=self.images)
+
+    @property
     def shape_text(self) -> str:
         """Channels × height × width, for people."""
         return "×".join(str(side) for side in self.images.shape[1:])
@@ -93,6 +114,12 @@ class Dataset:
         if self.marks is not None:
             return tuple(self.marks.sum(0).tolist())
         return tuple(torch.bincount(self.labels, minlength=len(self.classes)).tolist())
+
+    def spread(self, n: int | None) -> "Dataset":
+        """At most `n` pictures, every class in proportion, in the order in which they stand."""
+        if n is None or n >= len(self):
+            return self
+        return self[self.labels.argsort(stable=True)[torch.arange(n) * len(self) // n].sort().values]
 
     def summary(self) -> str:
         """What is in here, in a few lines for people."""
@@ -130,6 +157,13 @@ def batches(
     return (_batch(dataset, order[start : start + batch_size], device) for start in starts)
 
 
+def larger_pictures(
+    dataset: Dataset, rows: Tensor, device: torch.device | str | None = None
+) -> Images | None:
+    """What stands around some of the pictures, as float images in [0, 1]; None if they have no margin."""
+    return None if dataset.larger is None else to_float(dataset.larger[rows].to(device))
+
+
 def _batch(dataset: Dataset, rows: Tensor, device: torch.device | str | None) -> tuple[Images, Labels]:
     images = dataset.images.index_select(0, rows)  # copies whole rows, many times faster than images[rows]
     return to_float(images.to(device)), dataset.labels.index_select(0, rows).to(device)
@@ -146,6 +180,17 @@ def _check_tensors(images: Tensor, labels: Tensor) -> None:
             f"labels: expected int64 of shape ({len(images)},), one for each image, "
             f"got {labels.dtype} of {tuple(labels.shape)}"
         )
+
+
+def _check_larger(larger: Tensor, images: Tensor) -> None:
+    around = [whole - part for whole, part in zip(larger.shape[-2:], images.shape[-2:], strict=True)]
+    if larger.dtype != torch.uint8 or larger.shape[:2] != images.shape[:2] or min(around) < 0:
+        raise ShapeError(
+            f"larger: expected uint8 around each image of {tuple(images.shape)}, "
+            f"got {larger.dtype} of {tuple(larger.shape)}"
+        )
+    if any(pixels % 2 for pixels in around):
+        raise ShapeError(f"larger: expected as many pixels on either side, got {around} more in all")
 
 
 def as_rows(index: Index, n: int) -> slice | Tensor:

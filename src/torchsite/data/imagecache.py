@@ -55,7 +55,7 @@ def load_pictures(listing: Listing, request: Request) -> Dataset:
 
 def read_pictures(listing: Listing, request: Request) -> tuple[Dataset, Listing]:
     """The pictures and the list of their files, row by row: without those that cannot be read."""
-    size, channels = request.picture_size, usual_channels(listing)
+    size, channels = request.kept_size, usual_channels(listing)
     folder = cache_directory() / "pictures" / f"{listing.name}-{size}-{_key(listing, size, channels)}"
     existed = folder.is_dir()
     opened = _open(folder)
@@ -76,7 +76,9 @@ def read_pictures(listing: Listing, request: Request) -> tuple[Dataset, Listing]
     files = tuple(listing.files[row] for row in kept)
     listing = replace(listing, files=files, labels=tuple(labels.tolist()))
     images, name = torch.from_numpy(pixels), listing.name
-    return Dataset(images, labels, listing.classes, name, request.split, skipped, listing.paths), listing
+    data = Dataset(images, labels, listing.classes, name, request.split, skipped, listing.paths)
+    working = (request.picture_size, request.picture_size)
+    return data if request.margin == 1 else data.with_margin(working), listing
 
 
 def usual_channels(listing: Listing) -> int:
@@ -130,7 +132,7 @@ def _make(folder: Path, listing: Listing, request: Request, channels: int) -> No
     shards = Shards(
         folder.with_name(f".{folder.name}.shards"),
         listing.paths,
-        partial(decode, size=request.picture_size, channels=channels),
+        partial(decode, size=request.kept_size, channels=channels),
         folder.is_dir,
         title=f"decoding {listing.name}",
         skip=request.skip_unreadable,
@@ -140,7 +142,7 @@ def _make(folder: Path, listing: Listing, request: Request, channels: int) -> No
         shards.folder.mkdir(parents=True, exist_ok=True)
         if shards.fill():
             with whole_directory(folder) as scratch:
-                _join(scratch, shards, listing, request.picture_size, channels)
+                _join(scratch, shards, listing, request.kept_size, channels)
         else:
             _wait(folder, shards)
     except OSError as error:

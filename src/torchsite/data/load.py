@@ -27,6 +27,7 @@ def load_dataset(
     progress: bool = True,
     skip_unreadable: bool = False,
     verify: bool = False,
+    margin: float = 1.0,
     labels: str | None = None,
     objects: str | None = None,
     per_pair: int | None = None,
@@ -34,7 +35,8 @@ def load_dataset(
     """A data set as one value, from disk if it is there, else from its publisher.
 
     `size` asks for square pictures of that many pixels (folders: 128 unless told); `seed` and `holdout` split
-    folders without `train/` and `test/`; `verify` checks the files against the published checksums, as
+    folders without `train/` and `test/`; `margin` keeps their pictures so many times larger, of which the
+    centre is the picture (`margins.py`); `verify` checks the files against the published checksums, as
     downloads always are. For `bam` alone: `labels` ("object" or "scene"), `objects` (the kind of cut-outs)
     and `per_pair` (pictures of every object in every scene).
     """
@@ -49,8 +51,11 @@ def load_dataset(
         progress=progress,
         skip_unreadable=skip_unreadable,
         verify=verify,
+        margin=margin,
     )
     by_name = isinstance(name_or_folder, str) and name_or_folder in CATALOGUE
+    if by_name and margin != 1:
+        raise ConfigError(f"margin is for folders of pictures: those of {request.name!r} have one size")
     if by_name and request.name == "bam":
         return read_bam(request, objects or "fruit", per_pair).labelled(labels or "object")
     if any(option is not None for option in (labels, objects, per_pair)):

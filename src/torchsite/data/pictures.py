@@ -17,6 +17,7 @@ from jaxtyping import Float
 from PIL import Image, ImageOps
 from torch import Tensor
 
+from torchsite.data.margins import larger_size
 from torchsite.data.stacks import ARRAYS, COLOUR, DICOM, STACKS, fit_square, is_special, read_stack
 from torchsite.errors import DataError, MissingExtraError, NotApplicableError
 
@@ -72,10 +73,15 @@ def plain_pixels(picture: Image.Image) -> np.ndarray:
     return pixels[None] if grey else pixels.transpose(2, 0, 1)
 
 
-def read_picture(path: Path, shape: tuple[int, int, int]) -> Float[Tensor, "channels height width"]:
-    """A file's picture as a model of pictures of `shape` takes it: its size, its channels, in [0, 1]."""
+def read_picture(
+    path: Path, shape: tuple[int, int, int], margin: float = 1.0
+) -> Float[Tensor, "channels height width"]:
+    """A file's picture as a model of pictures of `shape` takes it: its size, its channels, in [0, 1].
+
+    With a margin the centre of a larger picture is taken, as in training (`margins.py`).
+    """
     channels = COLOUR if shape[0] == 1 else shape[0]
-    return as_input(decode(path, max(shape[1:]), channels), shape)
+    return as_input(decode(path, larger_size(max(shape[1:]), margin), channels), shape)
 
 
 def as_input(pixels: np.ndarray, shape: tuple[int, int, int]) -> Float[Tensor, "channels height width"]:
@@ -104,16 +110,17 @@ def fitted(file: Image.Image, size: int) -> np.ndarray:
 
 
 def read_whole(
-    path: Path, shape: tuple[int, int, int], native: bool = False
+    path: Path, shape: tuple[int, int, int], native: bool = False, margin: float = 1.0
 ) -> Float[Tensor, "channels height width"]:
     """A file's whole picture for a model of `shape`, in [0, 1]; nothing is cropped.
 
-    Its shorter side takes the model's size, the longer one what is due to it; with `native` both stay, unless
-    they are smaller than that.
+    Its shorter side takes the model's size and margin, the longer one what is due to it; with `native` both
+    stay, unless they are smaller than that.
     """
     channels, height, width = shape
     pixels = upright_rgb(path)
     scale = max(height / pixels.shape[0], width / pixels.shape[1])
+    scale = scale if native else scale * larger_size(max(height, width), margin) / max(height, width)
     if not native or scale > 1:
         rows, cols = (max(least, round(scale * n)) for n, least in zip(pixels.shape, shape[1:], strict=False))
         pixels = np.array(Image.fromarray(pixels).resize((cols, rows), Image.Resampling.BICUBIC))

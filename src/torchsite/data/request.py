@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchsite.data.margins import check_margin, larger_size
 from torchsite.errors import ConfigError, did_you_mean
 
 SPLITS = {"train": "train", "test": "test", "val": "test", "valid": "test", "validation": "test"}
@@ -23,6 +24,7 @@ class Request:
     progress: bool = True
     skip_unreadable: bool = False
     verify: bool = False
+    margin: float = 1.0
 
     def __post_init__(self) -> None:
         if self.split not in SPLITS:
@@ -31,6 +33,7 @@ class Request:
             raise ConfigError(f"size: expected 1 to 4096 pixels or None, got {self.size}")
         if not 0 < self.holdout < 1:
             raise ConfigError(f"holdout: expected a share between 0 and 1, got {self.holdout}")
+        check_margin(self.margin)
 
     @property
     def half(self) -> str:
@@ -41,3 +44,8 @@ class Request:
     def picture_size(self) -> int:
         """The working size of sets that are decoded from pictures of any size."""
         return DEFAULT_SIZE if self.size is None else self.size
+
+    @property
+    def kept_size(self) -> int:
+        """The size at which pictures are kept: with their margin."""
+        return larger_size(self.picture_size, self.margin)

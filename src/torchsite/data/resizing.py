@@ -15,7 +15,9 @@ def resized(data: Dataset, size: int | None) -> Dataset:
     """The pictures as squares of `size` pixels, bilinear and antialiased; as they are if `size` is None."""
     if size is None or data.images.shape[-2:] == (size, size):
         return data
-    return replace(data, images=torch.cat([_resize(part, size) for part in data.images.split(CHUNK)]))
+    return replace(
+        data, images=torch.cat([_resize(part, size) for part in data.images.split(CHUNK)]), larger=None
+    )
 
 
 def _resize(pixels: Pixels, size: int) -> Pixels:

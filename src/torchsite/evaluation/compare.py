@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from torchsite.attribution import METHODS, Attribution
 from torchsite.configs import to_mapping
-from torchsite.data import Dataset, batches, load_dataset
+from torchsite.data import Dataset, batches, larger_pictures, load_dataset
 from torchsite.errors import ConfigError, NotApplicableError, did_you_mean
 from torchsite.evaluation.comparison import MODEL, Cell, Comparison
 from torchsite.evaluation.fingerprints import describe_options, fingerprint
@@ -159,6 +159,7 @@ class _Table:
                 classes=measure.explainer.predict(images),
                 indices=torch.arange(seen, seen + len(images)),
                 regions=self._regions_of(images, seen),
+                larger=larger_pictures(self.dataset, torch.arange(seen, seen + len(images)), device),
             )
             seen += len(images)
             if self.watch is not None:

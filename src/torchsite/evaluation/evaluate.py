@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from torchsite.configs import to_mapping
-from torchsite.data import Dataset, batches
+from torchsite.data import Dataset, batches, larger_pictures
 from torchsite.evaluation.remembering import Remembering, remembering
 from torchsite.metrics import METRICS, Measure, Poses, plain, strokes
 from torchsite.model import SITE, BlackBox
@@ -57,7 +57,8 @@ def evaluate(
             if not measure.probes:
                 measure.update(images, labels, classes, indices, regions)
             elif len(images[some]):
-                measure.update(images[some], labels[some], classes[some], indices[some])
+                around = larger_pictures(data, indices[some])
+                measure.update(images[some], labels[some], classes[some], indices[some], larger=around)
         shared.forget()
         if watch is not None:
             watch("measuring", int(indices[-1]) + 1, len(data))

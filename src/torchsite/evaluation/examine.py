@@ -21,7 +21,7 @@ from torchsite.errors import DataError
 from torchsite.evaluation.answers import Answers, describe_answers, one_of_each
 from torchsite.evaluation.compare import Watch, compare
 from torchsite.evaluation.comparison import Comparison
-from torchsite.evaluation.evaluate import evaluate
+from torchsite.evaluation.evaluate import N_PROBED, evaluate
 from torchsite.evaluation.methods import applies, options_of
 from torchsite.evaluation.training_log import read_log
 from torchsite.metrics import Poses
@@ -53,6 +53,7 @@ def examine(
     methods: Sequence[str] | Mapping[str, Any] = METHODS_SHOWN,
     limit: int | None = 2000,
     n_compared: int = 200,
+    n_probed: int = N_PROBED,
     n_transforms: int = 2,
     batch_size: int = 64,
     seed: int = 0,
@@ -61,13 +62,15 @@ def examine(
     """Measure a model on `data`, of which at most `limit` pictures are drawn; for a report.
 
     `training` is the data that it was trained on and `log` the run's `metrics.csv`, both only to be shown.
-    `methods` are compared on the first `n_compared` of the pictures drawn; none are if it is empty.
+    `methods` are compared on the first `n_compared` of the pictures drawn; none are if it is empty. Measures
+    that probe see the first `n_probed`.
     """
     started = time.monotonic()
     check_data(model, data)
     rows = draw_rows(len(data), limit, seed)
     sample, poses = data[rows], Poses(model.config.family, n_transforms, seed)
-    values = dict(evaluate(model, sample, poses=poses, batch_size=batch_size, watch=watch).values)
+    found = evaluate(model, sample, poses=poses, batch_size=batch_size, n_probed=n_probed, watch=watch)
+    values = dict(found.values)
     values |= _answered(model, sample, rows, poses, batch_size)
     values["data"] = {"examined": describe_data(data)}
     if training is not None:
@@ -76,14 +79,17 @@ def examine(
         values["training"] = read_log(log)
     chosen = applicable(model, methods)
     if chosen:
-        found = _compared(model, sample[:n_compared], chosen, poses=poses, batch_size=batch_size, watch=watch)
-        values["comparison"] = asdict(found.to_result())
+        compared = _compared(
+            model, sample[:n_compared], chosen, poses=poses, batch_size=batch_size, watch=watch
+        )
+        values["comparison"] = asdict(compared.to_result())
     config = {
         "model": to_mapping(model.config),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "data": data.title,
         "fingerprint": fingerprint(data),
         "n_images": len(sample),
+        "n_probed": min(n_probed, len(sample)),
         "n_compared": min(n_compared, len(sample)) if chosen else 0,
         "n_transforms": n_transforms,
         "family": to_mapping(poses.family),

@@ -22,7 +22,7 @@ from torchsite.metrics.estimate import Estimate, plain
 from torchsite.model import SITE, BlackBox
 from torchsite.randomness import make_rng
 from torchsite.training import fit
-from torchsite.training.auto import Deadline
+from torchsite.training.pace import Deadline
 from torchsite.training.recipes import Recipe, build_model
 
 Right = Bool[Tensor, " pictures"]
@@ -61,10 +61,16 @@ def fold_numbers(labels: Sequence[int], k: int, seed: int) -> list[int]:
 def joined(first: Dataset, second: Dataset) -> Dataset:
     """All pictures of both halves."""
     paths = (*first.paths, *second.paths) if first.paths and second.paths else ()
+    if first.larger is not None and second.larger is not None:
+        whole = (
+            replace(half, images=larger, larger=None)
+            for half, larger in ((first, first.larger), (second, second.larger))
+        )
+        return joined(*whole).with_margin(first.size)
     images, labels = (
         torch.cat([getattr(half, name) for half in (first, second)]) for name in ("images", "labels")
     )
-    return replace(first, images=images, labels=labels, paths=paths, split="")
+    return replace(first, images=images, labels=labels, paths=paths, split="", larger=None)
 
 
 def cross_validate(

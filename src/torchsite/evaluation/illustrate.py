@@ -76,6 +76,39 @@ class Illustrations:
     mistakes: Mapping[str, Mistakes]
 
 
+class LabelMaps(NamedTuple):
+    """Pictures, each with the map of one label, as they are and moved; a black box has no maps."""
+
+    images: Images
+    maps: Heatmaps | None
+    moved: Images
+    moved_maps: Heatmaps | None
+
+
+class LabelIllustrations(NamedTuple):
+    """The pictures of a report on several labels."""
+
+    examples: LabelMaps
+    mistakes: LabelMaps
+
+
+def illustrate_labels(model: SITE | BlackBox, data: Dataset, result: Result) -> LabelIllustrations:
+    """Explain what the report of `result`, which `examine_labels` found on `data`, shows."""
+    check_examined(data, result)
+    examples, mistakes = result.values["examples"][:MOST_EXAMPLES], result.values["mistakes"]
+    return LabelIllustrations(*(_label_maps(model, data, result, each) for each in (examples, mistakes)))
+
+
+def _label_maps(model: SITE | BlackBox, data: Dataset, result: Result, entries: Entries) -> LabelMaps:
+    images = _pictures(data, entries)
+    moved = _poses(result, entries)(images) if entries else images
+    if not isinstance(model, SITE) or not entries:
+        return LabelMaps(images, None, moved, None)
+    labels = torch.tensor([entry["label"] for entry in entries])
+    maps, moved_maps = (model.explain(each).heatmaps(classes=labels).detach() for each in (images, moved))
+    return LabelMaps(images, maps, moved, moved_maps)
+
+
 def illustrate(model: SITE | BlackBox, data: Dataset, result: Result) -> Illustrations:
     """Explain what the report of `result` shows; `data` are the pictures that were examined."""
     check_examined(data, result)
@@ -175,4 +208,4 @@ def _poses(result: Result, entries: Entries) -> Transform:
     """The first pose of each picture, as it was measured."""
     family = TransformFamily.from_mapping(result.config["family"])
     positions = torch.tensor([entry["position"] for entry in entries], dtype=torch.long)
-    return Poses(family, result.config["n_transforms"], result.seed).of(positions, 0)
+    return Poses(family, result.config.get("n_transforms", 1), result.seed).of(positions, 0)

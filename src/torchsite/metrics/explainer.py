@@ -99,7 +99,8 @@ def pictures_for(model: nn.Module | None, pictures: ImagesLike) -> Images:
     """Pictures in any form that `as_images` takes; files are fitted to what the model sees, if it says so."""
     if isinstance(pictures, Tensor) and pictures.is_floating_point():
         return pictures
-    return as_images(pictures, getattr(getattr(model, "config", None), "image_shape", None))
+    config = getattr(model, "config", None)
+    return as_images(pictures, getattr(config, "image_shape", None), getattr(config, "margin", 1.0))
 
 
 def _from_class(kind: type, model: nn.Module | None) -> Explainer:

@@ -77,7 +77,7 @@ class ImageClassifier(Pretrained):
         if isinstance(pictures, Tensor) and pictures.is_floating_point():
             return pictures
         like = next(self.parameters())
-        return as_images(pictures, self.config.image_shape).to(like.device, like.dtype)
+        return as_images(pictures, self.config.image_shape, self.config.margin).to(like.device, like.dtype)
 
     def extract(self, images: Images) -> Features:
         """What the extractor answers, as it is, to pictures that this model can take."""

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from torch import nn
 
 from torchsite.configs import from_mapping
+from torchsite.data.margins import check_margin
 from torchsite.errors import ConfigError
 from torchsite.transforms import TransformFamily
 from torchsite.version import __version__
@@ -80,12 +81,14 @@ class ModelConfig(Architecture):
     std: tuple[float, ...] | None = None
     family: TransformFamily = field(default_factory=TransformFamily)
     several: bool = False  # whether several classes may be true of a picture, or none
+    margin: float = 1.0  # files are decoded so many times larger, and their centre is what the model sees
     version: str = __version__
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.image_shape) != 3 or min(self.image_shape) < 1:
             raise ConfigError(f"image_shape: expected (channels, height, width), got {self.image_shape}")
+        check_margin(self.margin)
         if len(self.classes) < 2:
             raise ConfigError(f"classes: expected at least two, got {self.classes}")
         channels = self.image_shape[0]

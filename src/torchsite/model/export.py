@@ -194,6 +194,7 @@ def metadata(model: SITE | BlackBox, notes: Mapping[str, Any]) -> dict[str, str]
     return {
         "classes": json.dumps(list(model.classes), ensure_ascii=False),
         "image_shape": json.dumps(list(model.config.image_shape)),
+        "margin": f"{model.config.margin:g}",
         "kind": model.config.kind,
         "torchsite": __version__,
     } | {key: str(value) for key, value in notes.items()}

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
+from torchsite.data.margins import larger_size
 from torchsite.errors import ConfigError
 
 Ring = list[tuple[float, float]]
@@ -180,10 +181,10 @@ def _placed(point: tuple[float, float], placement: Placement) -> tuple[float, fl
     )
 
 
-def fitted_placement(size: tuple[int, int], shape: tuple[int, int, int]) -> Placement:
+def fitted_placement(size: tuple[int, int], shape: tuple[int, int, int], margin: float = 1.0) -> Placement:
     """Where a model's picture stands in a file of (width, height): its centre, as `read_picture` crops it."""
     _, height, width = shape
-    side = max(height, width)
+    side = larger_size(max(height, width), margin)
     scale = min(size) / side
     left, top = (
         (length - min(size)) / 2 + scale * ((side - part) // 2)

@@ -50,10 +50,16 @@ class MaskedView(View):
         return block_masks(draws.n, size, self.blocks, self.kept, rng, self.sizes)
 
     def show(
-        self, images: Images, pose: Transform, visible: Masks | None, draws: Draws, share: Share
+        self,
+        images: Images,
+        pose: Transform,
+        visible: Masks | None,
+        draws: Draws,
+        share: Share,
+        larger: Images | None = None,
     ) -> Images:
         """The picture in its pose, then what is hidden under a filling of the picture itself."""
-        posed = super().show(images, pose, None, draws, share)
+        posed = super().show(images, pose, None, draws, share, larger)
         assert visible is not None
         ways = [
             fill.replace(posed, visible, rng=rng) for fill, rng in self.fills(self.hidden_fill, draws, share)

@@ -87,6 +87,7 @@ class Batch:
     share: Share
     draws: Draws
     shown: tuple[Shown, ...]
+    larger: Images | None = None  # what stands around the pictures, which are its centres
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -113,10 +114,13 @@ class Batch:
         views = zip(self.shown, self.counts, self.poses, self.visible, strict=True)
         return torch.cat(
             [
-                one.view.show(self.images[:n], pose, mask, self.draws, self.share)
+                one.view.show(self.images[:n], pose, mask, self.draws, self.share, **self._around(n))
                 for one, n, pose, mask in views
             ]
         )
+
+    def _around(self, n: int) -> dict[str, Images]:
+        return {} if self.larger is None else {"larger": self.larger[:n]}
 
     def parts(self, n: int) -> Iterator["Batch"]:
         """The batch in `n` parts of equal size, one after the other."""
@@ -127,6 +131,7 @@ class Batch:
                 rows=self.rows[rows],
                 images=self.images[rows],
                 labels=self.labels[rows],
+                larger=None if self.larger is None else self.larger[rows],
                 share=replace(self.share, part=i, parts=n),
             )
 
@@ -139,6 +144,7 @@ def show_batch(
     draws: Draws,
     family: TransformFamily,
     share: Share = Share(),  # noqa: B008 - a frozen value
+    larger: Images | None = None,
 ) -> Batch:
     """The pictures of one share with the poses and masks that the step draws for their views."""
     size: Size = (images.shape[-2], images.shape[-1])
@@ -147,4 +153,4 @@ def show_batch(
         mask = view.visible(draws, size)
         poses = view.poses(draws, family).to(images.device)
         shown.append(Shown(view, poses, None if mask is None else mask.to(images.device)))
-    return Batch(rows, images, labels, share, draws, tuple(shown))
+    return Batch(rows, images, labels, share, draws, tuple(shown), larger)

@@ -22,9 +22,16 @@ class BlankView(View):
     """Each picture's mean colour, posed."""
 
     def show(
-        self, images: Images, pose: Transform, visible: Masks | None, draws: Draws, share: Share
+        self,
+        images: Images,
+        pose: Transform,
+        visible: Masks | None,
+        draws: Draws,
+        share: Share,
+        larger: Images | None = None,
     ) -> Images:
-        """The colour where the picture would be, the filling around it."""
+        """The colour where the picture would be, the filling around it; nothing that stands around it."""
+        del larger
         return super().show(OwnMean().background(images), pose, visible, draws, share)
 
 

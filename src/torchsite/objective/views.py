@@ -54,9 +54,18 @@ class View:
         return None
 
     def show(
-        self, images: Images, pose: Transform, visible: Masks | None, draws: Draws, share: Share
+        self,
+        images: Images,
+        pose: Transform,
+        visible: Masks | None,
+        draws: Draws,
+        share: Share,
+        larger: Images | None = None,
     ) -> Images:
         """The pictures of one share, given their poses and masks; corners and what is hidden are filled.
+
+        With `larger` pictures, of which these are the centres, a posed one shows what stands around it, and
+        only what lies beyond that is filled.
 
         Whoever draws more here draws for all `draws.n` pictures and takes `share.rows(draws.n)` of it. Random
         fillings do not: they draw for each share, so that runs of several processes differ from those of one.
@@ -64,9 +73,15 @@ class View:
         posed = [
             one if visible is None else fill.replace(one, visible, rng=rng)
             for fill, rng in self.fills(self.fill, draws, share)
-            for one in [pose(images, fill=fill, rng=rng)]
+            for one in [self.posed(images, pose, fill, rng, larger)]
         ]
         return self.choose(posed, draws, share, "way")
+
+    def posed(self, images: Images, pose: Transform, fill: Fill, rng: Rng, larger: Images | None) -> Images:
+        """The pictures in their poses, from the larger ones if there are any; as they are without poses."""
+        if larger is None or not self.pose_stream:
+            return pose(images, fill=fill, rng=rng)
+        return pose.cropped_from(larger, (images.shape[-2], images.shape[-1]), fill=fill, rng=rng)
 
     def fills(self, names: str | tuple[str, ...], draws: Draws, share: Share) -> Iterator[tuple[Fill, Rng]]:
         """The fillings that this view chooses from, each with its random numbers."""

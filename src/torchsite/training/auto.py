@@ -1,88 +1,39 @@
 """Settings chosen by the data: what `torchsite train FOLDER --minutes 30` does before it trains.
 
 Size, extractor, batch and targets follow from what the pictures are (`choose_settings`); the number of epochs
-from how long a step takes here, with this model and this batch (`measure_pace`, `choose_epochs`). Every
+from how long a step takes here, with this model and this batch (`pace.py`, `choose_epochs`). Every
 decision comes with its reason.
 """
 
-import copy
 import math
-import tempfile
-import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
-
-from torch import Tensor
 
 from torchsite.data import Dataset
-from torchsite.errors import ConfigError
-from torchsite.model import SITE, BlackBox
+from torchsite.data.margins import larger_size
 from torchsite.objective import AdditiveEvidence, EquivarianceTerm, TransformationTerm
 from torchsite.training.config import TrainingConfig
-from torchsite.training.fit import fit
-from torchsite.training.loop import Run
+from torchsite.training.extractor_choice import (
+    FROM_SCRATCH,
+    MANY_CLASSES,
+    MOST_PRETRAINED,
+    TRAINING_SHARE,
+    choose_deeper,
+    choose_extractor,
+    choose_size,
+    extractor_options,
+)
+from torchsite.training.pace import Pace
 from torchsite.training.poses import AUTO, family_of, guess_poses
-from torchsite.training.recipes import ModelSettings, Recipe, build_model
-from torchsite.training.watch import Watch
+from torchsite.training.recipes import ModelSettings, Recipe
+from torchsite.training.survey import Decision, Survey
 
-PRETRAINED = "efficientnet_lite0"
-DEEPER = ("efficientnet_lite2", "efficientnet_lite1")  # the deepest first
-FROM_SCRATCH = "pyramid"
-MOST_PRETRAINED = 60
 MOST_FROM_SCRATCH = 200
-MANY_CLASSES = 40
-WARM_UP_STEPS = 2
-MEASURED_STEPS = 4
-TRAINING_SHARE = 0.75
-MARGIN = 0.9
-
-# Seconds that training takes for both views of a picture of 64 pixels on two cores, roughly: only the size is
-# chosen by it.
-ROUGH_COST = {PRETRAINED: 0.012, "efficientnet_lite1": 0.019, "efficientnet_lite2": 0.026, "pyramid": 0.06}
-SIZES = (512, 384, 320, 256, 224, 192, 160, 128, 96, 64)
-USUAL_SIZE = 128
-ENOUGH_EPOCHS = 10
-PLENTY_OF_EPOCHS = 30  # what must fit before pictures are taken larger than usual
-LARGEST_OF_MANY_CLASSES = 256
+TO_SPARE = 0.9
+REPORT_SHARE = 0.15  # of the minutes, at least, for the report
+LEAST_SHARE = 0.3  # of the minutes, at least, for training, however long looking took
 UNEVEN = 2.0
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What is known of a folder before anything is decoded; `side` is the usual shorter side in pixels."""
-
-    n_train: int
-    n_test: int
-    n_classes: int
-    side: int
-    counts: tuple[int, ...] = ()
-    channels: int = 3
-
-    def __post_init__(self) -> None:
-        if self.n_train < 4 or self.n_test < 2:
-            raise ConfigError(
-                f"expected at least 4 pictures to train on and 2 to test with, got {self.n_train} and "
-                f"{self.n_test}: add some"
-            )
-
-
-@dataclass(frozen=True)
-class Decision:
-    """One setting, what was chosen, and why."""
-
-    setting: str
-    chosen: str
-    why: str
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How long things take here: one training step, and one validation."""
-
-    step: float
-    validation: float
+MARGIN = 1.25
 
 
 @dataclass(frozen=True)
@@ -98,14 +49,14 @@ def choose_settings(
     data: str, survey: Survey, *, minutes: float, pretrained: bool, deeper: Collection[str] = ()
 ) -> Plan:
     """All settings but the number of epochs; `deeper` are the deeper pretrained extractors at hand."""
-    extractor = _extractor(survey, pretrained)
-    size = _size(survey, extractor.chosen, minutes)
-    extractor = _deeper(extractor, survey, int(size.chosen), minutes, deeper)
+    extractor = choose_extractor(survey, pretrained)
+    size = choose_size(survey, extractor.chosen, minutes)
+    extractor = choose_deeper(extractor, survey, int(size.chosen), minutes, deeper)
     batch = _batch(survey, extractor.chosen)
     targets, weights = _targets(survey), _class_weights(survey)
     model = ModelSettings(
         feature_extractor=extractor.chosen,
-        extractor_options=_options(extractor.chosen, int(size.chosen), survey, minutes),
+        extractor_options=extractor_options(extractor.chosen, int(size.chosen), survey, minutes),
         zero_sum=True,
         generator="spatial",
     )
@@ -137,6 +88,20 @@ def choose_settings(
     return Plan(recipe, (size, extractor, batch, targets, weights, views, corners, poses))
 
 
+def for_several(plan: Plan) -> Plan:
+    """The plan for pictures with several labels: nothing is relative to all classes."""
+    training, model = plan.recipe.training, replace(plan.recipe.model, zero_sum=False)
+    terms = tuple(
+        replace(term, maps="plain") if isinstance(term, EquivarianceTerm | AdditiveEvidence) else term
+        for term in training.terms
+        if not isinstance(term, TransformationTerm)
+    )
+    recipe = replace(plan.recipe, model=model, training=replace(training, terms=terms))
+    kept = tuple(decision for decision in plan.decisions if decision.setting != "targets")
+    why = "each label has a yes or no of its own (binary cross-entropy), and a map of its own"
+    return replace(plan, recipe=recipe, decisions=(*kept, Decision("labels", "several", why)))
+
+
 def choose_poses(plan: Plan, name: str, pictures: Dataset) -> Plan:
     """The plan with the poses of a name; "auto" asks the pictures whether they have an up."""
     if name == AUTO:
@@ -153,10 +118,32 @@ def choose_poses(plan: Plan, name: str, pictures: Dataset) -> Plan:
     return replace(plan, recipe=recipe, decisions=decisions)
 
 
-def choose_epochs(plan: Plan, pace: Pace, survey: Survey, minutes: float) -> Plan:
-    """The plan with as many epochs as fit into its share of the time, and not more than help."""
+def choose_margin(plan: Plan, survey: Survey, size: int) -> Plan:
+    """The plan with pictures that are kept larger than they are seen, where the files are as large."""
+    kept = larger_size(size, MARGIN)
+    if survey.side < kept:
+        why = (
+            f"{kept} pixels are needed around {size}, the files have about {survey.side}: corners are filled"
+        )
+        return replace(plan, decisions=(*plan.decisions, Decision("margin", "none", why)))
+    why = (
+        f"decoded at {kept} pixels, of which the centre of {size} is seen: turned views show what stands "
+        "around it instead of corners; --margin 1 to see the whole picture"
+    )
+    recipe = replace(plan.recipe, margin=MARGIN)
+    return replace(plan, recipe=recipe, decisions=(*plan.decisions, Decision("margin", f"{MARGIN:g}", why)))
+
+
+def training_seconds(minutes: float, spent: float) -> float:
+    """How long training may take: its share, or what looking has left of it once the report has its own."""
+    whole = 60 * minutes
+    return max(LEAST_SHARE * whole, min(TRAINING_SHARE * whole, (1 - REPORT_SHARE) * whole - spent))
+
+
+def choose_epochs(plan: Plan, pace: Pace, survey: Survey, minutes: float, spent: float = 0.0) -> Plan:
+    """The plan with as many epochs as fit into the time that `spent` seconds leave, not more than help."""
     n_steps = survey.n_train // plan.recipe.training.batch_size
-    seconds = 60 * minutes * TRAINING_SHARE * MARGIN
+    seconds = training_seconds(minutes, spent) * TO_SPARE
     fitting = int((seconds - pace.validation) / (n_steps * pace.step))
     learns_anew = plan.recipe.model.feature_extractor == FROM_SCRATCH
     most = MOST_FROM_SCRATCH if learns_anew else MOST_PRETRAINED
@@ -174,134 +161,6 @@ def choose_epochs(plan: Plan, pace: Pace, survey: Survey, minutes: float) -> Pla
     training = replace(plan.recipe.training, epochs=epochs, validate_every=every)
     recipe = replace(plan.recipe, training=training)
     return Plan(recipe, (*plan.decisions, Decision("epochs", str(epochs), why)), estimate)
-
-
-def measure_pace(recipe: Recipe, train: Dataset, test: Dataset, model: SITE | BlackBox | None = None) -> Pace:
-    """A few steps and one small validation with the very model and batch, thrown away afterwards.
-
-    A `model` that is given is copied and stays as it is; without one, that of the recipe is built.
-    """
-    watch = _StepWatch()
-    n = min(len(train), (WARM_UP_STEPS + MEASURED_STEPS) * recipe.training.batch_size)
-    n_validation = min(len(test), 32)
-    short: Mapping[str, Any] = {"epochs": 1, "validate_every": 1, "n_validation": n_validation}
-    config = replace(recipe.training, **short, checkpoint_seconds=math.inf)
-    rows = _spread(train, n)
-    model = build_model(recipe.model, train, config) if model is None else copy.deepcopy(model)
-    with tempfile.TemporaryDirectory(prefix="torchsite-") as folder:
-        fit(
-            model,
-            rows,
-            config,
-            validation=test[:n_validation],
-            folder=Path(folder) / "pace",
-            watches=[watch],
-        )
-    all_of_them = min(recipe.training.n_validation, len(test)) / n_validation
-    return Pace(watch.step_seconds, watch.validation_seconds * all_of_them)
-
-
-class Deadline(Watch):
-    """Ends training when its time is up: other work on the machine may have slowed it down."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.started_at = time.monotonic()
-        self.reached = False
-
-    def step_done(self, run: Run, losses: Mapping[str, Tensor]) -> None:
-        """Ask the run to end."""
-        if not self.reached and time.monotonic() - self.started_at > self.seconds:
-            self.reached = run.ending = True
-
-
-class _StepWatch(Watch):
-    """Notes when steps end and how long a validation takes."""
-
-    def __init__(self) -> None:
-        self.ends: list[float] = []
-        self.validation_seconds = 0.0
-
-    @property
-    def step_seconds(self) -> float:
-        """The mean time of the steps after the first ones; of all, if there are no others."""
-        counted = self.ends[min(WARM_UP_STEPS, max(0, len(self.ends) - 2)) :]
-        return (counted[-1] - counted[0]) / max(1, len(counted) - 1)
-
-    def started(self, run: Run) -> None:
-        """The clock starts."""
-        self.ends.append(time.monotonic())
-
-    def step_done(self, run: Run, losses: Mapping[str, Tensor]) -> None:
-        """One step more."""
-        self.ends.append(time.monotonic())
-
-    def validated(self, run: Run, measures: Mapping[str, float], seconds: float) -> None:
-        """Keep the time of the first one."""
-        self.validation_seconds = self.validation_seconds or seconds
-
-
-def _extractor(survey: Survey, pretrained: bool) -> Decision:
-    if survey.side < 48:
-        return Decision(
-            "extractor", "pyramid", f"pictures of {survey.side} pixels are too small for ImageNet's"
-        )
-    if survey.channels != 3:
-        why = f"ImageNet's networks see three channels, these pictures have {survey.channels}"
-        return Decision("extractor", "pyramid", why)
-    if pretrained:
-        return Decision(
-            "extractor", PRETRAINED, f"starts from ImageNet: {survey.n_train:,} pictures go further"
-        )
-    return Decision(
-        "extractor",
-        "pyramid",
-        "learns from nothing; pip install 'torchsite[pretrained]' to start from ImageNet",
-    )
-
-
-def _size(survey: Survey, extractor: str, minutes: float) -> Decision:
-    """The largest useful size at which enough epochs fit into the time."""
-    sizes = (64, 32) if extractor == FROM_SCRATCH else SIZES
-    most = LARGEST_OF_MANY_CLASSES if survey.n_classes > MANY_CLASSES else sizes[0]
-    useful = [size for size in sizes if size <= min(most, 1.25 * survey.side)] or [sizes[-1]]
-    for size in useful:
-        epochs = PLENTY_OF_EPOCHS if size > USUAL_SIZE else ENOUGH_EPOCHS
-        if epochs * _epoch_seconds(survey, extractor, size) <= 60 * minutes * TRAINING_SHARE:
-            break
-    why = f"the pictures have about {survey.side}"
-    if size != useful[0]:
-        larger = useful[useful.index(size) - 1]
-        least = PLENTY_OF_EPOCHS if larger > USUAL_SIZE else ENOUGH_EPOCHS
-        why += f"; {larger} would leave fewer than {least} epochs in {minutes:g} minutes"
-    elif extractor == FROM_SCRATCH and survey.side > 1.25 * sizes[0]:
-        why += "; more is too slow to learn from nothing on a few cores"
-    return Decision("size", str(size), why)
-
-
-def _epoch_seconds(survey: Survey, extractor: str, size: int) -> float:
-    """How long an epoch takes, roughly: see ROUGH_COST."""
-    return survey.n_train * ROUGH_COST[extractor] * (size / 64) ** 2
-
-
-def _deeper(usual: Decision, survey: Survey, size: int, minutes: float, deeper: Collection[str]) -> Decision:
-    """The deepest pretrained extractor with which as many epochs fit as help."""
-    if usual.chosen != PRETRAINED:
-        return usual
-    for name in DEEPER:
-        seconds = MOST_PRETRAINED * _epoch_seconds(survey, name, size)
-        if name in deeper and seconds <= 60 * minutes * TRAINING_SHARE:
-            why = f"starts from ImageNet; {minutes:g} minutes allow a deeper one with all epochs that help"
-            return Decision("extractor", name, why)
-    return usual
-
-
-def _options(extractor: str, size: int, survey: Survey, minutes: float) -> dict[str, Any]:
-    """Features of about 16 × 16 cells, fine enough to point with; finer ones where there is time for them."""
-    if extractor == FROM_SCRATCH:
-        return {}
-    finer = 2 * MOST_PRETRAINED * _epoch_seconds(survey, extractor, size) <= 60 * minutes * TRAINING_SHARE
-    return {"stride": 4 if size <= 64 or (size <= USUAL_SIZE and finer) else 8}
 
 
 def _class_weights(survey: Survey) -> Decision:
@@ -329,10 +188,3 @@ def _targets(survey: Survey) -> Decision:
         why = f"the nearest of each of {survey.n_classes} classes would take much memory"
         return Decision("targets", "mean", why)
     return Decision("targets", "nearest", "prototypes that resemble the picture at hand")
-
-
-def _spread(data: Dataset, n: int) -> Dataset:
-    """Pictures spread over the data, with one of each class."""
-    step = max(1, len(data) // n)
-    rows = set(range(0, len(data), step)) | {data.labels.tolist().index(k) for k in set(data.labels.tolist())}
-    return data[sorted(rows)]

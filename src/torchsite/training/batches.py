@@ -12,11 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from torchsite.data import Dataset, to_float
+from torchsite.data.margins import centre
 from torchsite.errors import ConfigError
 from torchsite.objective import Batch, Draws, Share, View
 from torchsite.objective.batch import Rows, show_batch
 from torchsite.randomness import make_rng
-from torchsite.shapes import Images
+from torchsite.shapes import Images, Pixels
 from torchsite.training.config import TrainingConfig
 
 
@@ -25,17 +26,22 @@ def make_batch(
 ) -> Batch:
     """This process's pictures of a step and their views, on the device and in the dtype of `like`."""
     rows = step_rows(len(data), config.batch_size, config.seed, step)[share.rows(config.batch_size)]
-    images, labels = look_up(data, rows, like)
+    kept = _floats(data.images if data.larger is None else data.larger, rows, like)
     draws = Draws(config.seed, step, config.batch_size, config.epochs * (len(data) // config.batch_size))
-    images = _flipped(images, draws, share) if config.flip else images
-    images = _jittered(images, config.jitter, draws, share) if config.jitter else images
-    return show_batch(rows, images, labels, views, draws, config.family, share)
+    kept = _flipped(kept, draws, share) if config.flip else kept
+    kept = _jittered(kept, config.jitter, draws, share) if config.jitter else kept
+    images, larger = (kept, None) if data.larger is None else (centre(kept, data.size), kept)
+    labels = data.labels[rows].to(like.device)
+    return show_batch(rows, images, labels, views, draws, config.family, share, larger)
 
 
 def look_up(data: Dataset, rows: Rows, like: Tensor) -> tuple[Images, Tensor]:
     """Pictures and labels by their numbers, on the device and in the dtype of `like`."""
-    images = to_float(data.images[rows].to(like.device)).to(like.dtype)
-    return images, data.labels[rows].to(like.device)
+    return _floats(data.images, rows, like), data.labels[rows].to(like.device)
+
+
+def _floats(pixels: Pixels, rows: Rows, like: Tensor) -> Images:
+    return to_float(pixels[rows].to(like.device)).to(like.dtype)
 
 
 def step_rows(n: int, batch_size: int, seed: int, step: int) -> Rows:

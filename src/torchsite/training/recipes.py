@@ -44,6 +44,8 @@ class ModelSettings(SiteArchitecture):
 class Recipe:
     """All that `torchsite train` needs to know; `size` is that of the pictures, if not their own.
 
+    `margin` is how many times larger the pictures of a folder are kept than they are seen.
+
     `begin` says with which weights the training begins: the name of a recipe, which is then trained first
     (`fit_recipe`), or a folder that `save_pretrained` wrote, or a shipped model. Without it, weights are
     drawn from the seed. `begin_with` says which of them are taken: all, or those of extractor and encoder
@@ -52,6 +54,7 @@ class Recipe:
 
     data: str = "mnist_sample"
     size: int | None = None
+    margin: float = 1.0
     begin: str = ""
     begin_with: Literal["all", "encoder"] = "all"
     model: ModelSettings = field(default_factory=ModelSettings)
@@ -119,6 +122,7 @@ def build_model(settings: ModelSettings, data: Dataset, config: TrainingConfig) 
         "classes": data.classes,
         "family": config.family,
         "several": data.marks is not None,
+        "margin": data.margin,
     }
     with torch.random.fork_rng(devices=[]):
         with torch.device("meta"):

@@ -27,6 +27,8 @@ N_SAMPLED = 1000
 def describe_run(model: ImageClassifier, data: Dataset, config: TrainingConfig) -> dict[str, Any]:
     """Everything that the final weights depend on, as plain data."""
     described = {name: value for name, value in to_mapping(model.config).items() if name != "version"}
+    if model.config.margin == 1:  # runs were begun before there were margins
+        del described["margin"]
     pictures = {"name": data.name, "pictures": len(data), "fingerprint": fingerprint(data)}
     return {"training": _training(config), "model": described, "data": pictures}
 

@@ -135,6 +135,7 @@ class Library:
             name=served.name,
             kind="site" if isinstance(served.model, SITE) else "black_box",
             image_shape=list(config.image_shape),
+            margin=config.margin,
             classes=list(config.classes),
             feature_shape=list(served.model.feature_shape),
             pixels=served.model.pixels_are_features,

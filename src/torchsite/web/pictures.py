@@ -9,6 +9,7 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
+from torchsite.data.margins import larger_size
 from torchsite.data.pictures import as_input, fitted
 from torchsite.shapes import Maps, Size
 from torchsite.web.problems import ProblemError
@@ -28,13 +29,15 @@ def from_base64(text: str) -> bytes:
         ) from error
 
 
-def read_picture(content: bytes, shape: tuple[int, int, int], *, max_pixels: int, invert: bool) -> Tensor:
+def read_picture(
+    content: bytes, shape: tuple[int, int, int], *, max_pixels: int, invert: bool, margin: float = 1.0
+) -> Tensor:
     """A file's picture as the model takes it: upright, its size (aspect kept, centre crop), [0, 1]."""
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as file:
             if file.width * file.height > max_pixels:
                 raise _too_large(f"{file.width}×{file.height}", max_pixels)
-            picture = as_input(fitted(file, max(shape[1:])), shape)
+            picture = as_input(fitted(file, larger_size(max(shape[1:]), margin)), shape)
     except ProblemError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):  # Pillow's own, higher limit

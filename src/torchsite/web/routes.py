@@ -54,6 +54,7 @@ def api_router(
                 served.config.image_shape,
                 max_pixels=settings.max_pixels,
                 invert=question.invert,
+                margin=served.config.margin,
             )
             picture = await anyio.to_thread.run_sync(read, limiter=decoders)
         return Job(

@@ -14,6 +14,7 @@ from PIL import Image
 from torch.nn.functional import interpolate
 
 from torchsite.data import CATALOGUE, Dataset, load_dataset, to_float
+from torchsite.data.margins import centre, larger_size
 from torchsite.data.pictures import as_input, fitted
 from torchsite.model.config import ModelConfig
 from torchsite.shapes import Images
@@ -49,25 +50,27 @@ def samples_for(config: ModelConfig, datasets: Sequence[Dataset] = ()) -> Sample
     same_shape = [data for data in datasets if tuple(data.images.shape[1:]) == tuple(config.image_shape)]
     for data in (*same_classes, *same_shape):
         if data.images.shape[1] == channels:
-            return _of_dataset(data, (height, width))
+            return _of_dataset(data, (height, width), config.margin)
     if channels == 1 and set(config.classes) == set(CATALOGUE["fashion_mnist"].classes):
-        return _of_pictures(list(clothes()), config.image_shape)
+        return _of_pictures(list(clothes()), config)
     if channels == 1:
         return _of_dataset(load_dataset("mnist_sample", "test"), (height, width))
-    return _of_pictures([*things(), *_photographs()], config.image_shape)
+    return _of_pictures([*things(), *_photographs()], config)
 
 
-def _of_dataset(data: Dataset, size: tuple[int, int]) -> Samples:
-    """The first pictures of each class in turn."""
+def _of_dataset(data: Dataset, size: tuple[int, int], margin: float = 1.0) -> Samples:
+    """The first pictures of each class in turn; of pictures with a margin the centres."""
+    height, width = size if data.larger is not None else (larger_size(side, margin) for side in size)
     rounds = -(-N_SAMPLES // len(data.classes))
     first = [(data.labels == label).nonzero()[:rounds, 0] for label in range(len(data.classes))]
     order = [int(rows[k]) for k in range(rounds) for rows in first if k < len(rows)][:N_SAMPLES]
     names = tuple(data.classes[int(data.labels[row])] for row in order)
-    return Samples(names, _resized(to_float(data.images[order]), size))
+    return Samples(names, centre(_resized(to_float(data.images[order]), (height, width)), size).contiguous())
 
 
-def _of_pictures(pictures: list[tuple[str, Image.Image]], shape: tuple[int, int, int]) -> Samples:
-    images = [as_input(fitted(picture, max(shape[1:])), shape) for _, picture in pictures]
+def _of_pictures(pictures: list[tuple[str, Image.Image]], config: ModelConfig) -> Samples:
+    shape, side = config.image_shape, larger_size(max(config.image_shape[1:]), config.margin)
+    images = [as_input(fitted(picture, side), shape) for _, picture in pictures]
     return Samples(tuple(name for name, _ in pictures), torch.stack(images))
 
 

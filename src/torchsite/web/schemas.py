@@ -184,6 +184,7 @@ class ModelOut(BaseModel):
     name: str
     kind: Literal["site", "black_box"]
     image_shape: list[int] = Field(description="Channels, height, width.")
+    margin: float = Field(description="Files are decoded so many times larger, and the centre is seen.")
     classes: list[str]
     feature_shape: list[int] = Field(description="Depth, rows, columns of what it looks at.")
     pixels: bool = Field(description="Whether it looks at pixels: then prototypes are pictures.")

@@ -86,3 +86,13 @@ def test_nothing_touches_the_global_random_state():
     before = torch.random.get_rng_state()
     list(batches(load_dataset("mnist_sample", "test"), 100, rng=make_rng(3)))
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize("order", ["sorted", "in turns"])
+def test_some_pictures_are_of_all_classes_in_proportion(order):
+    labels = torch.arange(60) % 10 if order == "in turns" else torch.arange(60) // 6
+    data = Dataset(torch.zeros(60, 1, 2, 2, dtype=torch.uint8), labels, tuple("abcdefghij"))
+    some = data.spread(20)
+    assert some.counts == (2,) * 10
+    assert torch.equal(some.labels.sort().values, some.labels) == (order == "sorted")
+    assert data.spread(None) is data.spread(60) is data

@@ -13,19 +13,18 @@ from torchsite.data import Dataset
 from torchsite.errors import ConfigError
 from torchsite.objective.classification import balanced_weights, classification_loss
 from torchsite.training.auto import (
-    DEEPER,
+    MARGIN,
     MOST_FROM_SCRATCH,
-    PRETRAINED,
-    SIZES,
-    TRAINING_SHARE,
-    Deadline,
-    Pace,
-    Survey,
+    REPORT_SHARE,
     choose_epochs,
+    choose_margin,
     choose_settings,
-    measure_pace,
+    training_seconds,
 )
+from torchsite.training.extractor_choice import DEEPER, PRETRAINED, SIZES, TRAINING_SHARE
+from torchsite.training.pace import Deadline, Pace, measure_pace
 from torchsite.training.recipes import ModelSettings
+from torchsite.training.survey import Survey
 
 surveys = st.builds(
     Survey,
@@ -151,3 +150,32 @@ def test_a_deadline_stops_once_time_is_up():
     hasty.step_done(run, {})
     assert run.ending
     assert (patient.reached, hasty.reached) == (False, True)
+
+
+@pytest.mark.parametrize(("side", "margin"), [(80, 1.0), (79, 1.0), (120, MARGIN), (4000, MARGIN)])
+def test_pictures_are_kept_larger_where_files_are(side, margin):
+    survey = Survey(200, 50, 2, side)
+    plan = choose_settings("photos", survey, minutes=5, pretrained=True)
+    found = choose_margin(plan, survey, 96)
+    assert found.recipe.margin == margin
+    decision = found.decisions[-1]
+    assert decision.setting == "margin"
+    assert str(side) in decision.why if margin == 1 else "120" in decision.why
+
+
+@given(minutes=st.floats(0.1, 600), looked=st.floats(0, 2))
+def test_training_leaves_time_for_the_report_unless_looking_took_it(minutes, looked):
+    spent = looked * 60 * minutes
+    allowed = training_seconds(minutes, spent)
+    assert 0.3 * 60 * minutes <= allowed + 1e-9 <= TRAINING_SHARE * 60 * minutes + 1e-6
+    if looked <= 1 - REPORT_SHARE - 0.3:
+        assert spent + allowed <= (1 - REPORT_SHARE) * 60 * minutes + 1e-6
+    assert training_seconds(minutes, 0) == pytest.approx(TRAINING_SHARE * 60 * minutes)
+
+
+def test_epochs_are_fewer_where_looking_took_long():
+    survey = Survey(320, 50, 2, 64)
+    plan = choose_settings("photos", survey, minutes=4, pretrained=True)
+    early, late = (choose_epochs(plan, Pace(0.5, 1.0), survey, 4, spent) for spent in (0.0, 120.0))
+    assert 1 <= late.recipe.training.epochs < early.recipe.training.epochs
+    assert late.seconds <= training_seconds(4, 120.0)

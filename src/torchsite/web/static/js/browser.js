@@ -3,14 +3,15 @@
 const LUMA = [0.299, 0.587, 0.114];
 
 /** A picture file as the model takes it: upright, on white, its size (aspect kept, centre crop), PNG in base64. */
-async function prepared({ image_shape: [channels, rows, cols] }, file, invert) {
+async function prepared({ image_shape: [channels, rows, cols], margin = 1 }, file, invert) {
   let bitmap;
   try {
     bitmap = await createImageBitmap(file);
   } catch {
     throw new Error("This file is no picture that the browser can read: choose PNG, JPEG, WebP, GIF or BMP.");
   }
-  const side = Math.max(rows, cols);
+  const seen = Math.max(rows, cols);
+  const side = seen + 2 * Math.ceil((seen * (margin - 1)) / 2 - 1e-6);
   const square = shrunk(bitmap, side);
   const context = new OffscreenCanvas(cols, rows).getContext("2d");
   context.drawImage(square, -((side - cols) >> 1), -((side - rows) >> 1));
