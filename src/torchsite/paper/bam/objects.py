@@ -119,7 +119,7 @@ def section(result: Result, pictures: Pictures) -> str:
     return "\n".join(
         [
             "### The model of objects that ships\n",
-            f"{source(result)}\n",
+            f"{source(result, 'bam_objects')}\n",
             f"`bam_objects`: SITE from ImageNet, {config['site']['n_images']:,} test pictures; "
             f"patch deletion and corners on the first {config['site']['n_probed']}, pointing, evidence on "
             f"the object and the one map on the first {config['n_maps']}. One training, one seed; how it "
