@@ -123,6 +123,12 @@ def test_words_say_where_we_are_not_first(played):
     words = tables.plain_words(board)
     assert "**It is not first** by these: patch deletion: 2 of 4, first is B-cos." in words
     assert tables.fooled_words(board).startswith("By no measure")
+    assert tables.weak_words(board) == ""
+    ours["scores"]["accuracy posed"] = [0.1]
+    assert "accuracy posed: 0.100 against 0.500 of B-cos and " in tables.plain_words(board)
+    for row in board["rows"]:
+        row["scores"]["accuracy posed"] = [0.2]
+    assert "hardly know the classes here" in tables.weak_words(board)
     rival["kind"], rival["title"] = "ignorant", "knows nothing: edges"
     assert (
         tables.fooled_words(board) == "A row that knows nothing beats all others by: patch deletion (edges)."

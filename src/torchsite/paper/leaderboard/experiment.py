@@ -33,6 +33,7 @@ from torchsite.paper.leaderboard.tables import (
     plain_words,
     rank_figure,
     table_of,
+    weak_words,
 )
 from torchsite.paper.section import Pictures, source
 from torchsite.report.format import markdown_table
@@ -104,7 +105,7 @@ def section(result: Result, pictures: Pictures) -> str:
     for name, board in found.items():
         parts += [
             f"\n### {board['title']}\n\n{plain_words(board)}\n\n",
-            f"{agreement_words(board)} {fooled_words(board)}\n\n",
+            f"{agreement_words(board)} {fooled_words(board)}{weak_words(board)}\n\n",
             table_of(board),
             _notes(board),
             pictures.chart(f"{NAME}-{name}", f"{board['title']}: ranks by measure"),

@@ -1,6 +1,7 @@
 """The board in Markdown and as a figure, from plain data alone."""
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,6 +11,7 @@ from torchsite.paper.leaderboard.columns import COLUMNS, RANKED, Column
 from torchsite.report.format import NOTHING, markdown_table
 
 OURS = "site"
+WEAK = 0.25  # a posed accuracy below which maps explain answers that are mostly wrong
 DOTS = ("accuracy posed", "calibrated, filled", "patch deletion", "grid pointing (¼)")
 COLOURS = {"itself": "C0", "post-hoc": "C1", "ignorant": "0.6"}
 
@@ -62,10 +64,23 @@ def plain_words(board: Board, ours: str = OURS) -> str:
     leaders = best_rows(board, accuracy)
     models = {row["title"].split(" on ")[-1] for row in board["rows"] if row["title"] in leaders}
     if title not in leaders and models:
-        behind.append(f"accuracy posed: first is {' and '.join(sorted(models))}")
+        best, mine = max(_means(board, accuracy, False).values()), centre(own[0]["scores"][accuracy.title])
+        behind.append(f"accuracy posed: {mine or 0:.3f} against {best:.3f} of {' and '.join(sorted(models))}")
     words = f"{title} is first by {len(first)} of {n_all} measures of maps"
     words += f" ({'; '.join(first)})." if first else "."
     return words + (f" **It is not first** by these: {'; '.join(behind)}." if behind else "")
+
+
+def weak_words(board: Board) -> str:
+    """A warning where the models of this budget hardly know the classes; else nothing."""
+    accuracy = next(column for column in COLUMNS if column.title == "accuracy posed")
+    middle = median(_means(board, accuracy, ignorant=False).values() or [1.0])
+    if middle >= WEAK:
+        return ""
+    return (
+        f" **The models hardly know the classes here**: half of the rows are of models with a posed accuracy "
+        f"of at most {middle:.2f}, so this board says little of maps that explain a good answer."
+    )
 
 
 def fooled_words(board: Board) -> str:
