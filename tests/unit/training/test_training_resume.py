@@ -59,6 +59,15 @@ class CopyEachStep(Watch):
             lambda: make_site("pyramid"),
             {"terms": [transformation(), equivariance(against="second_pose")]},
         ),
+        (
+            make_site,
+            {
+                "terms": [
+                    transformation(choose="best"),
+                    {"name": "readable_prototypes", "readers": ["pooled"], "reader_epochs": 1.0},
+                ]
+            },
+        ),
         (make_black_box, {}),
     ],
 )
