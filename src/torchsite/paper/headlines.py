@@ -50,13 +50,14 @@ def _accuracy_rows(result: Result) -> Iterator[list[str]]:
 
 
 def _consistency_rows(results: Results, recipe: str) -> Iterator[list[str]]:
-    """From the table of all methods; that of MNIST came with the pointing game."""
+    """SITE's beside its accuracy, Grad-CAM's of the table of methods; MNIST's came with the pointing game."""
     name = f"{recipe}_consistency" if f"{recipe}_consistency" in results else f"{recipe}_pointing"
-    if name not in results:
-        return
-    own, rival = (method_row(results[name], *who).get("self_consistency") for who in (OWN, RIVAL))
     accuracy = results.get(f"accuracy_{recipe}")
-    paper = {} if accuracy is None else accuracy.values["paper"]
+    if name not in results or accuracy is None:
+        return
+    own = look_up(accuracy.values, "site", "self_consistency")
+    rival = method_row(results[name], *RIVAL).get("self_consistency")
+    paper = accuracy.values["paper"]
     for title, score in CONSISTENCY.items():
         said = number(paper.get("site_self_consistency"), 2) if score == "raw" else NOTHING
         floor = ("floor",) if score == "raw" else None
