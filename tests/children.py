@@ -6,6 +6,7 @@ nobody, a guardian stands beside it, which does the same when the run is gone. (
 clean up after themselves as well as they can.)
 """
 
+import contextlib
 import os
 import sys
 import time
@@ -35,8 +36,11 @@ class Children:
 
     def has_children(self):
         """Whether anybody but the guardian was started by this process: quick, since mostly nobody was."""
-        lists = (file.read_text().split() for file in PROC.glob("self/task/*/children"))
-        return {int(pid) for pids in lists for pid in pids} != {self.guardian}
+        found = set()
+        for file in PROC.glob("self/task/*/children"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+                found |= {int(pid) for pid in file.read_text().split()}
+        return found != {self.guardian}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self):

@@ -58,7 +58,9 @@ def test_an_unknown_option_is_refused_with_the_nearest_known_one():
 
 @pytest.mark.parametrize("kind", [None, "sight", 3, ["site"]])
 def test_a_configuration_says_of_which_kind_it_is(kind):
-    with pytest.raises(ConfigError, match="kind: expected one of site, black_box, got"):
+    with pytest.raises(
+        ConfigError, match="kind: expected one of site, black_box, b_cos, prototype_parts, got"
+    ):
         read_mapping({"kind": kind, "image_shape": [1, 4, 4], "classes": NAMES})
 
 
