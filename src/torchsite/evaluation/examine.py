@@ -83,12 +83,7 @@ def examine(
             model, sample[:n_compared], chosen, poses=poses, batch_size=batch_size, watch=watch
         )
         values["comparison"] = asdict(compared.to_result())
-    config = {
-        "model": to_mapping(model.config),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "data": data.title,
-        "fingerprint": fingerprint(data),
-        "n_images": len(sample),
+    config = describe_examined(model, data, len(sample)) | {
         "n_probed": min(n_probed, len(sample)),
         "n_compared": min(n_compared, len(sample)) if chosen else 0,
         "n_transforms": n_transforms,
@@ -181,6 +176,17 @@ def check_data(model: SITE | BlackBox, data: Dataset) -> None:
         raise DataError(f"the model knows the classes {list(known)}, {data.title} has {list(classes)}")
     if len(data) < 2:
         raise DataError(f"{data.title}: expected at least two pictures to examine, got {len(data)}")
+
+
+def describe_examined(model: SITE | BlackBox, data: Dataset, n_images: int) -> dict[str, Any]:
+    """Which model was examined, on how many pictures of which data."""
+    return {
+        "model": to_mapping(model.config),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "data": data.title,
+        "fingerprint": fingerprint(data),
+        "n_images": n_images,
+    }
 
 
 def describe_data(data: Dataset) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from torchmetrics.functional.classification import binary_precision_recall_curve
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, to_float
 from torchsite.errors import DataError
-from torchsite.evaluation.examine import ask, check_data, describe_data, draw_rows
+from torchsite.evaluation.examine import ask, check_data, describe_data, describe_examined, draw_rows
 from torchsite.evaluation.labels import label_figures
 from torchsite.evaluation.training_log import read_log
 from torchsite.metrics import Poses, plain, self_consistency
@@ -30,7 +30,6 @@ from torchsite.model import SITE, BlackBox
 from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.shapes import Logits
-from torchsite.training.run_manifest import fingerprint
 
 N_MISTAKES = 8
 N_POINTS = 41
@@ -74,14 +73,7 @@ def examine_labels(
         values["data"]["training"] = describe_data(training)
     if log is not None:
         values["training"] = read_log(log)
-    config = {
-        "model": to_mapping(model.config),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "data": data.title,
-        "fingerprint": fingerprint(data),
-        "n_images": len(sample),
-        "family": to_mapping(poses.family),
-    }
+    config = describe_examined(model, data, len(sample)) | {"family": to_mapping(poses.family)}
     return Result("examination", values, config, seed, time.monotonic() - started)
 
 

@@ -19,8 +19,7 @@ from typing import Any, TypedDict
 from matplotlib.figure import Figure
 
 from torchsite.attribution import METHODS
-from torchsite.configs import to_mapping
-from torchsite.paper.bam.models import LABELLINGS, RECIPE, settings_of, train_all
+from torchsite.paper.bam.models import LABELLINGS, RECIPE, settings_of, terms_of_recipe, train_all
 from torchsite.paper.bam.sheet import SHEET, Sheet, draw_sheets, make_sheet
 from torchsite.paper.bam.steps import Row, measure_methods, measure_model
 from torchsite.paper.cache import save_result
@@ -29,7 +28,6 @@ from torchsite.paper.models import KINDS, training_seconds
 from torchsite.paper.section import CONSISTENCY, Pictures, own_first, row_name, source, spoken
 from torchsite.report.format import estimate, look_up, markdown_table, method_name, score
 from torchsite.results import Result
-from torchsite.training.recipes import load_recipe
 
 QUICK_METHODS = ("self_explanation", "gradient", "grad_cam", "excitation_backprop", "random")
 
@@ -97,7 +95,7 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
     }
     config = {
         "recipe": RECIPE,
-        "terms": [to_mapping(term) for term in load_recipe(RECIPE).training.terms],
+        "terms": terms_of_recipe(),
         "changes": settings,
         "n_train": len(halves.train),
         "n_test": len(halves.test),

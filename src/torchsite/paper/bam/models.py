@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torchsite.configs import to_mapping
 from torchsite.model import SITE, BlackBox
 from torchsite.paper.bam.data import BamHalves, painted_halves, real_halves
 from torchsite.paper.models import KINDS, load_finished, train_or_load
@@ -60,31 +61,45 @@ def train_all(
     folder: Path, settings: Mapping[str, Any], *, quick: bool, progress: bool
 ) -> tuple[BamHalves, dict[str, Models]]:
     """The pictures, and four models trained on them or taken from `folder`."""
-    size = int(settings.get("size") or load_recipe(RECIPE).size or 96)
-    halves = painted_halves(size) if quick else real_halves(size, progress=progress)
-    return halves, {kind: _train_both(kind, halves, folder, settings, progress) for kind in KINDS}
+    halves = halves_for(settings, quick=quick, progress=progress)
+    return halves, {
+        kind: Models(*(train_one(kind, by, halves, folder, settings, progress) for by in LABELLINGS))
+        for kind in KINDS
+    }
 
 
 def models_in(folder: Path, *, quick: bool, progress: bool) -> dict[str, Models]:
     """The models of the experiment in `folder`; its pictures are composed only if one has to be trained."""
-    folders = {kind: [folder / f"{kind}-{by}" for by in LABELLINGS] for kind in KINDS}
+    folders = {kind: [place_of(folder, kind, by) for by in LABELLINGS] for kind in KINDS}
     if all(is_finished(place) for both in folders.values() for place in both):
         return {kind: Models(*map(load_finished, both)) for kind, both in folders.items()}
     return train_all(folder, settings_of("bam", quick), quick=quick, progress=progress)[1]
 
 
-def _train_both(
-    kind: str, halves: BamHalves, folder: Path, changes: Mapping[str, Any], progress: bool
-) -> Models:
-    """One kind of model, by object and by scene."""
-    found = [
-        train_or_load(
-            RECIPE,
-            folder / f"{kind}-{by}",
-            dict(changes) | {"model.kind": kind},
-            data=(halves.train.labelled(by), halves.test.labelled(by)),
-            progress=progress,
-        )
-        for by in LABELLINGS
-    ]
-    return Models(*found)
+def train_one(
+    kind: str, by: str, halves: BamHalves, folder: Path, changes: Mapping[str, Any], progress: bool
+) -> SITE | BlackBox:
+    """One model, by object or by scene, trained or taken from its place in the folder of the experiment."""
+    return train_or_load(
+        RECIPE,
+        place_of(folder, kind, by),
+        dict(changes) | {"model.kind": kind},
+        data=(halves.train.labelled(by), halves.test.labelled(by)),
+        progress=progress,
+    )
+
+
+def place_of(folder: Path, kind: str, by: str) -> Path:
+    """Where the experiment keeps one of its models."""
+    return folder / f"{kind}-{by}"
+
+
+def halves_for(settings: Mapping[str, Any], *, quick: bool, progress: bool) -> BamHalves:
+    """The pictures of an experiment, in the size that it works at."""
+    size = int(settings.get("size") or load_recipe(RECIPE).size or 96)
+    return painted_halves(size) if quick else real_halves(size, progress=progress)
+
+
+def terms_of_recipe() -> list[dict[str, Any]]:
+    """What the models are trained for beside the classification, as a result file keeps it."""
+    return [to_mapping(term) for term in load_recipe(RECIPE).training.terms]

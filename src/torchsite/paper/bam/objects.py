@@ -13,19 +13,17 @@ from typing import Any
 
 import torch
 
-from torchsite.configs import to_mapping
 from torchsite.evaluation.compare import compare
 from torchsite.evaluation.evaluate import evaluate
 from torchsite.model import SITE, load
-from torchsite.paper.bam.data import BamHalves, painted_halves, real_halves
-from torchsite.paper.bam.models import RECIPE, settings_of
+from torchsite.paper.bam.data import BamHalves
+from torchsite.paper.bam.models import halves_for, place_of, settings_of, terms_of_recipe, train_one
 from torchsite.paper.cache import save_result
 from torchsite.paper.experiment import Arrays, Figures
-from torchsite.paper.models import train_or_load, training_seconds, weights_of
+from torchsite.paper.models import training_seconds, weights_of
 from torchsite.paper.section import Pictures, source
 from torchsite.report.format import estimate, look_up, markdown_table
 from torchsite.results import Result
-from torchsite.training.recipes import load_recipe
 
 N_PROBED = 200
 N_MAPS = 300
@@ -61,20 +59,17 @@ ROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...] | float]] = {
 def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Train the model of objects (or take it), store it as it ships, measure what was stored."""
     started = time.monotonic()
-    settings = settings_of("bam", quick)
-    size = int(settings.get("size") or load_recipe(RECIPE).size or 96)
-    halves = painted_halves(size) if quick else real_halves(size, progress=progress)
-    place = folder.with_name("bam-quick" if quick else "bam") / "site-object"
-    data = (halves.train.labelled("object"), halves.test.labelled("object"))
-    trained = train_or_load(RECIPE, place, settings | {"model.kind": "site"}, data=data, progress=progress)
+    settings, beside = settings_of("bam", quick), folder.with_name("bam-quick" if quick else "bam")
+    halves = halves_for(settings, quick=quick, progress=progress)
+    trained = train_one("site", "object", halves, beside, settings, progress)
     stored = load(trained.save_pretrained(folder / "model", dtype=torch.float16))
     assert isinstance(stored, SITE)
-    measured = evaluate(stored, data[1], n_probed=N_QUICK if quick else N_PROBED)
+    measured = evaluate(stored, halves.test.labelled("object"), n_probed=N_QUICK if quick else N_PROBED)
     found = {**measured.values, **maps_of(stored, halves, N_QUICK if quick else N_MAPS)}
-    values = {"site": found, "training": {"site": training_seconds(place)}}
+    values = {"site": found, "training": {"site": training_seconds(place_of(beside, "site", "object"))}}
     config = {
         "recipe": "bam_objects",
-        "terms": [to_mapping(term) for term in load_recipe(RECIPE).training.terms],
+        "terms": terms_of_recipe(),
         "site": measured.config,
         "weights": {"site": weights_of(stored)},
         "n_maps": N_QUICK if quick else N_MAPS,
