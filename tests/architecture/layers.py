@@ -9,6 +9,7 @@ LAYERS = [
     {
         "shapes",
         "errors",
+        "extras",
         "randomness",
         "modes",
         "configs",

@@ -1,7 +1,6 @@
 """What a baseline is: something that learns from a data set and names the classes of pictures."""
 
 from abc import ABC, abstractmethod
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ from jaxtyping import Float32
 
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, ShapeError
+from torchsite.extras import needed
 from torchsite.shapes import Images, Labels
 
 Rows = Float32[np.ndarray, "batch pixels"]
@@ -59,10 +59,4 @@ def rows_of(images: Images) -> Rows:
 
 def library(module: str, package: str) -> Any:
     """A module of an optional library; one that is missing is an error that says how to get it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ConfigError(
-            f"this baseline needs {package}, which cannot be imported ({error}): "
-            "pip install 'torchsite[baselines]'"
-        ) from error
+    return needed(module, who="this baseline", install="torchsite[baselines]", package=package)

@@ -12,9 +12,7 @@ itself which values are black and white. Other files are colour pictures (`pictu
 """
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
-from torchsite.errors import MissingExtraError
+from torchsite.extras import needed
 
 CHANNELS = range(2, 9)
 COLOUR = 3
@@ -88,7 +86,7 @@ def _npy(path: Path) -> np.ndarray:
 
 def _dicom(path: Path) -> np.ndarray:
     """The first frame, in grey: rescaled, windowed if the file says how, and the right way round."""
-    dataset = _needs("pydicom", "dicom").dcmread(path)
+    dataset = needed("pydicom", who="this file", install="torchsite[dicom]").dcmread(path)
     pixels = np.asarray(dataset.pixel_array).astype(np.float64)
     pixels = pixels[0] if pixels.ndim == 3 and getattr(dataset, "SamplesPerPixel", 1) == 1 else pixels
     if pixels.ndim == 3:
@@ -151,16 +149,8 @@ def _same_pages(file: Image.Image, pages: int) -> bool:
 
 
 def _samples(path: Path) -> np.ndarray:
-    return _channels_first(np.asarray(_needs("tifffile", "microscopy").imread(path)))
-
-
-def _needs(package: str, extra: str) -> ModuleType:
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"this file needs {package}, which is not installed: pip install 'torchsite[{extra}]'"
-        ) from error
+    tifffile = needed("tifffile", who="this file", install="torchsite[microscopy]")
+    return _channels_first(np.asarray(tifffile.imread(path)))
 
 
 READERS: Mapping[str, Callable[[Path], np.ndarray]] = {

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from torchsite.errors import ConfigError, WeightsError, did_you_mean
+from torchsite.extras import needed
 from torchsite.files import write_atomically
 from torchsite.model.base import dtype_of
 from torchsite.model.black_box import BlackBox
@@ -244,10 +245,4 @@ def _quiet() -> Iterator[None]:
 
 def _needs(package: str) -> ModuleType:
     """A package of the extra `export`."""
-    try:
-        module = __import__(package, fromlist=["_"])
-    except ImportError as error:
-        raise ConfigError(
-            f"exporting needs {package}, which cannot be imported ({error}): pip install 'torchsite[export]'"
-        ) from error
-    return module
+    return needed(package, who="exporting", install="torchsite[export]")

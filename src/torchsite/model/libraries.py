@@ -18,15 +18,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import ClassVar
 
 from torch import Tensor, nn
 
-from torchsite.errors import ConfigError, MissingExtraError, WeightsError
+from torchsite.errors import ConfigError, WeightsError
+from torchsite.extras import needed
 from torchsite.model.fine_tuned import FineTuned, Only
 from torchsite.model.lateral_sum import LateralSum
 from torchsite.shapes import Size
@@ -122,19 +121,8 @@ def chosen_levels(strides: Sequence[int], level: Level) -> tuple[int, ...]:
 
 
 def imported(library: str, module: str = "") -> ModuleType:
-    """A module of an optional library; without it an error that says what to install."""
-    if find_spec(library) is None:
-        raise MissingExtraError(
-            f"feature extractors of {library} need {library}, which is not installed: "
-            "pip install 'torchsite[timm]'"
-        )
-    try:
-        return import_module(module or library)
-    except (ImportError, RuntimeError, OSError) as error:
-        raise MissingExtraError(
-            f"{library} is installed but cannot be imported ({str(error).splitlines()[0]}): "
-            "timm and torchvision must fit the version and the build of torch"
-        ) from error
+    """A module of timm or torchvision; without it an error that says what to install."""
+    return needed(module or library, who=f"a feature extractor of {library}", install="torchsite[timm]")
 
 
 def unknown_name(library: str, name: str, known: Sequence[str]) -> ConfigError:

@@ -5,13 +5,13 @@ packages are imported when a board is asked for.
 """
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from torchsite.errors import ConfigError, MissingExtraError, did_you_mean
+from torchsite.errors import ConfigError, did_you_mean
+from torchsite.extras import needed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,10 +104,5 @@ def pixels(figure: "Figure", dpi: int = 110) -> np.ndarray[Any, np.dtype[np.uint
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
-def _import(package: str, extra: str) -> Any:
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"this board needs {package}, which cannot be imported ({error}): pip install '{extra}'"
-        ) from error
+def _import(package: str, install: str) -> Any:
+    return needed(package, who="this board", install=install)

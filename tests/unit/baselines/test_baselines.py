@@ -10,7 +10,7 @@ from hypothesis.strategies import integers, sampled_from
 from torchsite.baselines import BASELINES, Baseline, NeuralAdditiveModel
 from torchsite.baselines.additive import AdditiveNetwork
 from torchsite.data import load_dataset, to_float
-from torchsite.errors import ConfigError, ShapeError
+from torchsite.errors import ConfigError, MissingExtraError, ShapeError
 from torchsite.randomness import make_rng
 
 SMALL = {
@@ -79,8 +79,8 @@ def test_a_missing_library_is_an_error_that_says_what_to_install(name, digits, m
     def missing(module):
         raise ImportError(f"no module named {module}")
 
-    monkeypatch.setattr("torchsite.baselines.contract.import_module", missing)
-    with pytest.raises(ConfigError, match=r"needs (scikit-learn|xgboost-cpu).*torchsite\[baselines\]"):
+    monkeypatch.setattr("torchsite.extras.import_module", missing)
+    with pytest.raises(MissingExtraError, match=r"needs (scikit-learn|xgboost-cpu).*torchsite\[baselines\]"):
         build(name).fit(digits[0][:50])
     assert importlib.import_module("torchsite.baselines")
 

@@ -1,14 +1,16 @@
 """Backbones by name, over a dozen families of timm and some of torchvision: the contract holds for all."""
 
 import copy
+import sys
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from backbone_libraries import backbone_library
+from torchsite import extras
 from torchsite.errors import ConfigError, MissingExtraError, WeightsError
-from torchsite.model import SITE, libraries, timm_backbone
+from torchsite.model import SITE, timm_backbone
 from torchsite.model.extractor import ParameterGroup
 from torchsite.model.extractors import build_extractor
 from torchsite.model.libraries import chosen_levels
@@ -322,7 +324,8 @@ def test_torchvision_takes_three_channels():
 
 @pytest.mark.parametrize("name", ["timm/resnet18", "torchvision/resnet18"])
 def test_without_the_extra_the_error_names_it_in_one_line(name, monkeypatch):
-    monkeypatch.setattr(libraries, "find_spec", lambda _: None)
+    for part in ("timm", "torchvision", "torchvision.models"):
+        monkeypatch.setitem(sys.modules, part, None)
     with pytest.raises(MissingExtraError, match=r"pip install 'torchsite\[timm\]'$") as caught:
         build_extractor(name, SHAPE, {})
     assert "\n" not in str(caught.value)
@@ -332,6 +335,6 @@ def test_a_library_that_does_not_fit_torch_is_an_error_that_says_so(monkeypatch)
     def broken(_):
         raise RuntimeError("operator torchvision::nms does not exist")
 
-    monkeypatch.setattr(libraries, "import_module", broken)
-    with pytest.raises(MissingExtraError, match=r"nms does not exist\): timm and torchvision must fit"):
+    monkeypatch.setattr(extras, "import_module", broken)
+    with pytest.raises(MissingExtraError, match=r"nms does not exist\): .*versions that fit"):
         timm_backbone.TimmBackbone("resnet18", 3, (64, 64))
