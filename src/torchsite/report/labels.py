@@ -4,9 +4,7 @@ result = examine_labels(model, data)
 write_labels_report(result, illustrate_labels(model, data, result), "report.html")
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from torchsite.model.drawing import new_figure, show_heatmap, show_picture
 from torchsite.report import charts
 from torchsite.report.findings import family
 from torchsite.report.format import NOTHING, estimate, number, percent, percent_interval
-from torchsite.report.page import Chapter, Table, draw_inline, render
+from torchsite.report.page import Chapter, Table, about, draw_inline, render
 from torchsite.results import Result
 
 CHAPTERS = (
@@ -130,27 +128,15 @@ def draw_mistakes(result: Result, shown: LabelMaps) -> Figure:
 
 
 def _document(result: Result, figures: Mapping[str, Figure]) -> str:
-    config, model = result.config, result.config["model"]
-    kind = "A classifier that explains itself" if model["kind"] == "site" else "A black box"
-    shape = "×".join(map(str, model["image_shape"]))
-    subtitle = (
-        f"{len(model['classes'])} labels, of which several may be true of a picture, or none; pictures of "
-        f"{shape}, {config['parameters']:,} parameters, {model['feature_extractor']} features. Measured on "
-        f"{config['n_images']:,} pictures of {config['data']}, {result.time[:10]}."
-    )
+    n_labels = len(result.config["model"]["classes"])
     return render(
         "labels.html.j2",
-        title=f"{kind}: {config['data'].partition('/')[0]}",
-        subtitle=subtitle,
+        **about(result, f"{n_labels} labels, of which several may be true of a picture, or none"),
         cards=key_figures(result),
         findings=findings(result),
         figures={name: draw_inline(figure, name, CAPTIONS[name]) for name, figure in figures.items()},
         chapters=CHAPTERS,
         labels=label_table(result),
-        result=result,
-        versions=", ".join(f"{name} {number_}" for name, number_ in result.versions.items()),
-        settings=json.dumps(dict(config), indent=2, ensure_ascii=False),
-        numbers=asdict(result),
     )
 
 

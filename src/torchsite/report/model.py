@@ -6,9 +6,8 @@ write_model_report(result, shown, "report.html")
 model_figures(result, shown)["confusion"].savefig("confusion.svg")
 """
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from torchsite.report.captions import SECTIONS, caption, methods_note
 from torchsite.report.comparison import draw, notes, to_rows
 from torchsite.report.findings import family, findings, key_figures
 from torchsite.report.format import estimate
-from torchsite.report.page import Chapter, Table, draw_inline, render
+from torchsite.report.page import Chapter, Table, about, draw_inline, render
 from torchsite.results import Result
 
 
@@ -84,19 +83,11 @@ def save_figures(figures: Mapping[str, Figure], folder: Path | str) -> list[Path
 
 
 def _document(result: Result, figures: Mapping[str, Figure]) -> str:
-    config, model = result.config, result.config["model"]
-    kind = "A classifier that explains itself" if model["kind"] == "site" else "A black box"
-    shape = "×".join(map(str, model["image_shape"]))
-    subtitle = (
-        f"{len(model['classes'])} classes, pictures of {shape}, {config['parameters']:,} parameters, "
-        f"{model['feature_extractor']} features. Measured on {config['n_images']:,} pictures of "
-        f"{config['data']}, {config['n_transforms']} poses each ({family(result)}), {result.time[:10]}."
-    )
+    n_classes, n_poses = len(result.config["model"]["classes"]), result.config["n_transforms"]
     found = charts.comparison_of(result) if "comparison" in result.values else None
     return render(
         "report.html.j2",
-        title=f"{kind}: {config['data'].partition('/')[0]}",
-        subtitle=subtitle,
+        **about(result, f"{n_classes} classes", f", {n_poses} poses each ({family(result)})"),
         cards=key_figures(result),
         findings=findings(result),
         figures={name: draw_inline(figure, name, caption(name, result)) for name, figure in figures.items()},
@@ -107,10 +98,6 @@ def _document(result: Result, figures: Mapping[str, Figure]) -> str:
         patches=_patch_table(result),
         comparison=None if found is None else Table(*to_rows(found)),
         reasons=[] if found is None else notes(found),
-        result=result,
-        versions=", ".join(f"{name} {number}" for name, number in result.versions.items()),
-        settings=json.dumps(dict(config), indent=2, ensure_ascii=False),
-        numbers=asdict(result),
     )
 
 

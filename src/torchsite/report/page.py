@@ -6,8 +6,10 @@ size.
 """
 
 import io
+import json
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cache
 from html import escape
 from typing import Any, NamedTuple
@@ -16,6 +18,8 @@ import matplotlib
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
+
+from torchsite.results import Result
 
 ENLARGED = 1.45  # how far a figure may grow beyond its size in points
 READABLE = 0.9  # below this a wide figure scrolls instead of shrinking
@@ -46,6 +50,23 @@ class Table(NamedTuple):
 def render(template: str, **content: Any) -> str:
     """A template of this package, filled; all text is escaped."""
     return _environment().get_template(template).render(**content)
+
+
+def about(result: Result, answers: str, how: str = "") -> dict[str, Any]:
+    """What the report of any model begins and ends with; `answers` are what it tells apart."""
+    config, model = result.config, result.config["model"]
+    kind = "A classifier that explains itself" if model["kind"] == "site" else "A black box"
+    shape = "×".join(map(str, model["image_shape"]))
+    return {
+        "title": f"{kind}: {config['data'].partition('/')[0]}",
+        "subtitle": f"{answers}; pictures of {shape}, {config['parameters']:,} parameters, "
+        f"{model['feature_extractor']} features. Measured on {config['n_images']:,} pictures of "
+        f"{config['data']}{how}, {result.time[:10]}.",
+        "result": result,
+        "versions": ", ".join(f"{name} {number}" for name, number in result.versions.items()),
+        "settings": json.dumps(dict(config), indent=2, ensure_ascii=False),
+        "numbers": asdict(result),
+    }
 
 
 @cache
