@@ -104,7 +104,7 @@ def test_counts_cap_what_each_measure_shows():
     assert Counts().of(fast) == dict(motion_steps.N_FAST)
     assert Counts(200, 8).of(fast)["object_motion"] == 200
     assert set(Counts(200, 8).of(slow).values()) == {8}
-    assert all(motion_steps.N_SLOW[name] <= n for name, n in motion_steps.N_FAST.items())
+    assert all(n <= motion_steps.N_FAST[name] for name, n in motion_steps.N_SLOW.items())
 
 
 def test_steps_of_other_pictures_are_refused(motion_run):
