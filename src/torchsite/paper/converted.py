@@ -53,7 +53,7 @@ class Setting:
     more: tuple[str, ...] = ()
 
 
-USUAL = Setting("cifar10", 10_000, 4_000, 5, 20.0)
+USUAL = Setting("cifar10", 10_000, 4_000, 5, 12.0)
 QUICK = Setting(
     "", 60, 60, 1, 0.1, ("--epochs", "1", "--batch-size", "20", "--poses", "upright", "--no-report")
 )

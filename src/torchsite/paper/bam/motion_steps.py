@@ -37,13 +37,13 @@ from torchsite.paper.models import KINDS, weights_of
 MOTION = "object_motion"
 # How many pictures each measure shows to a method of few passes, and to a slow one, of which fewer are asked.
 N_FAST: Mapping[str, int] = {
-    MOTION: 400,
-    "energy_pointing": 400,
-    "one_map_share": 400,
-    "patch_deletion": 200,
-    "frame_control": 100,
+    MOTION: 250,
+    "energy_pointing": 250,
+    "one_map_share": 250,
+    "patch_deletion": 120,
+    "frame_control": 60,
 }
-N_SLOW: Mapping[str, int] = {MOTION: 12, "energy_pointing": 12, "patch_deletion": 12}
+N_SLOW: Mapping[str, int] = {MOTION: 10, "energy_pointing": 10, "patch_deletion": 10}
 N_QUICK = 12
 QUICK_ROWS = (
     "self_explanation",
