@@ -8,7 +8,6 @@ Cost:     two judges for each data set, some minutes, kept in the folder; then a
 
 The models are those of the folders beside, else the shipped ones. Where the run that made a model began with
 another (`begin` of its recipe), the first of these is measured as well: before prototypes had to be readable.
-So is the model of a recipe NAME_readable that was trained in the folder beside, but is not shipped.
 """
 
 import time
@@ -29,15 +28,14 @@ from torchsite.model.drawing import new_figure, show_picture
 from torchsite.paper.cache import save_result, step
 from torchsite.paper.experiment import Arrays
 from torchsite.paper.judges import JUDGES, make_judge
-from torchsite.paper.models import N_QUICK, load_finished, pair_beside
+from torchsite.paper.models import N_QUICK, pair_beside
 from torchsite.paper.section import Pictures, source
 from torchsite.paper.shown import pose_of
 from torchsite.report.format import NOTHING, markdown_table, number, score
 from torchsite.results import Result
-from torchsite.training.by_recipe import is_finished
 
 RECIPES: Mapping[str, str] = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}
-MODELS = ("now", "before", "not shipped")
+MODELS = ("now", "before")
 
 # What was aimed at: shares that both judges name, and the accuracies of the models before.
 TARGETS: Mapping[str, Mapping[str, float]] = {
@@ -91,11 +89,8 @@ def named(recipe: str, model: SITE, test: Dataset, folder: Path, quick: bool) ->
         "judges": {name: accuracy(judge, test, model) for name, judge in judges.items()},
         "now": measured(model, test, judges),
     }
-    others = {"before": beginning(folder.with_name(recipe) / "site"), "not shipped": readable(recipe, folder)}
-    for which, other in others.items():
-        if other is not None:
-            values[which] = measured(other, test, judges)
-    return values
+    before = beginning(folder.with_name(recipe) / "site")
+    return values if before is None else values | {"before": measured(before, test, judges)}
 
 
 def beginning(run: Path) -> SITE | None:
@@ -103,16 +98,6 @@ def beginning(run: Path) -> SITE | None:
     if not (run / "begin" / "model").is_dir():
         return None
     found = beginning(run / "begin") or load(run / "begin" / "model")
-    assert isinstance(found, SITE)
-    return found
-
-
-def readable(recipe: str, folder: Path) -> SITE | None:
-    """The model of the recipe NAME_readable, if it was trained in the folder beside."""
-    place = folder.with_name(f"{recipe}_readable") / "site"
-    if not is_finished(place):
-        return None
-    found = load_finished(place)
     assert isinstance(found, SITE)
     return found
 

@@ -55,7 +55,9 @@ _GENERATORS: Mapping[str, Mapping[str, Any]] = {
 }
 STUDIES: Mapping[str, Study] = {
     "targets": Study("Targets of the transformation loss, MNIST", "mnist_first", _TARGETS),
-    "targets_fashion": Study("Targets of the transformation loss, Fashion-MNIST", "fashion_mnist", _TARGETS),
+    "targets_fashion": Study(
+        "Targets of the transformation loss, Fashion-MNIST", "fashion_mnist_first", _TARGETS
+    ),
     "generators": Study("Forms of the generator", "mnist_first", _GENERATORS),
 }
 
