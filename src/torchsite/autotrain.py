@@ -55,7 +55,7 @@ PER_VALIDATION = 5
 PER_PROBED = 50
 PER_COMPARED = 60
 # Which parts of the time that is left they may take; what remains is for drawing the report.
-LOOKING, PROBING, COMPARING = 0.3, 0.25, 0.2
+LOOKING, PROBING, COMPARING = 0.2, 0.15, 0.1
 
 
 @dataclass(frozen=True, eq=False)
