@@ -52,7 +52,7 @@ def test_the_explanation_is_the_prediction_and_follows_the_picture(digits):
     found = self_consistency(
         model, images[:200], explanation.predicted[:200], n_transforms=1, rng=make_rng(0)
     )
-    assert found.raw.value >= 0.97
+    assert found.raw.value >= 0.96
     assert found.floor.value <= 0.5
 
 
