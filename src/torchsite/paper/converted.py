@@ -109,7 +109,7 @@ def section(result: Result, pictures: Pictures) -> str:
         f"A ResNet of {values['network']['parameters']:,} weights, trained by plain PyTorch code on "
         f"{config['n_train']:,} pictures of {config['data']} for {config['epochs']} epochs, was exported and "
         f"given to `{values['command']}`. Accuracies are of {found['n']:,} test pictures, measures of maps "
-        f"of the first {values['n_probed']} that the report drew. {found['difference']}.\n\n"
+        f"of the first {values['n_probed']} that the report drew; {found['difference']}.\n\n"
         + markdown_table(["", "found", "asked"], rows)
     )
 
