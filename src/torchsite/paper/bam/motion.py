@@ -8,7 +8,7 @@ Claim:    none of the paper's. What is right is scored beside its rivals, "stays
           SITE's own maps, all post-hoc methods on both kinds of model, and six map-makers that know nothing.
 Command:  torchsite reproduce bam_motion       (on the models of `reproduce bam`, trained if not there)
 Cost:     `motion_steps.N_FAST` of the test pictures, slow methods `N_SLOW`; on the models from ImageNet
-          about 40 minutes of one core. Two lanes can share the work, each with `motion_steps.measure(folder,
+          about 20 minutes of one core. Two lanes can share the work, each with `motion_steps.measure(folder,
           kinds=("site",))` or ("black_box",); the command then gathers their steps. For lanes and `run` alike
           `Counts(fast=200, slow=8)` makes it smaller. With --quick, a dozen painted shapes, in a minute.
 """
