@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from torchsite.cli import app
 from torchsite.cli.export import judge
 from torchsite.data import load_dataset, to_float
-from torchsite.errors import ConfigError, WeightsError
+from torchsite.errors import ConfigError, MissingExtraError, WeightsError
 from torchsite.model import SITE, BlackBox, load
 from torchsite.model import export as exporting
 from torchsite.model.export import OnnxModel, annotate, export_onnx, export_program, quantise
@@ -109,7 +109,7 @@ def test_what_cannot_be_exported_is_refused(tmp_path, monkeypatch):
     with pytest.raises(WeightsError, match="cannot be run as an ONNX model"):
         OnnxModel(tmp_path / "broken.onnx")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(ConfigError, match=r"install 'torchsite\[export\]'"):
+    with pytest.raises(MissingExtraError, match=r"install 'torchsite\[export\]'"):
         OnnxModel(tmp_path / "broken.onnx")
 
 

@@ -1,5 +1,7 @@
 """The table of backbones: cells on their own, libraries that are missing, settings of a folder's training."""
 
+import sys
+
 import pytest
 from made_up import section
 
@@ -14,7 +16,8 @@ from torchsite.paper.publish import draw_figures
 @pytest.fixture
 def without_timm(monkeypatch):
     """As where the extra is not installed."""
-    monkeypatch.setattr(libraries, "find_spec", lambda name: None)
+    for part in ("timm", "torchvision", "torchvision.models"):
+        monkeypatch.setitem(sys.modules, part, None)
 
 
 def test_a_cell_is_kept_and_a_missing_library_leaves_the_others(tmp_path, without_timm):
