@@ -4,7 +4,7 @@ Claim:    none in advance. Every model is trained here, in the one loop, on the 
           views, for the same multiply-accumulates; every explainer is measured on the same pictures and
           poses, beside map-makers that know nothing. Where SITE is not first, the section says so.
 Command:  torchsite reproduce leaderboard     (some rows: --only b_cos,cam; one's own: --add FILE)
-Cost:     three trainings of about a minute for each of eight models on CIFAR-10, shorter ones on
+Cost:     three trainings of less than a minute for each of eight models on CIFAR-10, shorter ones on
           Fashion-MNIST and BAM; about an hour of one core with all measures. Every training and every measure
           is a file: lanes can share the work, `measure(folder, data=["bam"], seeds=[0])`. With --quick, a few
           digits.

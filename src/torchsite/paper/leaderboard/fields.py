@@ -100,7 +100,7 @@ def _painted() -> Pictures:
 FIELDS: Mapping[str, Field] = {
     field.name: field
     for field in (
-        Field("cifar10", "CIFAR-10", 0.0016, _named("cifar10"), {"flip": True}),
+        Field("cifar10", "CIFAR-10", 0.0008, _named("cifar10"), {"flip": True}),
         Field("fashion_mnist", "Fashion-MNIST", 0.0003, _named("fashion_mnist"), {"flip": True}),
         Field("bam", "objects on scenes (BAM, 48 px)", 0.0006, _bam, {"flip": True}),
     )
