@@ -4,8 +4,9 @@ Claim:    SITE classifies untransformed pictures at least as well as the paper's
           and about as well as the black box F2∘F1 of the same extractor, data, poses and epochs, while its
           explanation follows the picture.
 Command:  torchsite reproduce mnist   (or fashion_mnist, cifar10, cifar10_cnn)
-Cost:     MNIST: about 20 minutes for SITE and 10 for the black box on two cores; CIFAR-10: hours, as its
-          recipe says; seconds with --quick, which takes some embedded digits whatever the data.
+Cost:     MNIST: about 40 minutes for the three stages of SITE and 20 for those of the black box on two cores;
+          CIFAR-10: hours, as its recipe says; seconds with --quick, which takes some embedded digits whatever
+          the data.
 """
 
 import time
