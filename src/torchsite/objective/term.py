@@ -136,6 +136,11 @@ class Term(Tagged, abc.ABC):
         """What must be seen of each picture for this term, whatever the others need."""
         return ()
 
+    def n_asked(self, batch: int) -> int:
+        """How many pictures the model is asked about beside the views of a batch, without gradients."""
+        del batch
+        return 0
+
     def memory(self, model: SITE, data: Dataset) -> Memory | None:
         """What is remembered from step to step; nothing, unless a term says otherwise."""
         del model, data

@@ -1,8 +1,9 @@
 """What a training costs in arithmetic: machines differ by five times, multiply-accumulates do not.
 
-    PMAC = steps · batch · views of a picture · 3 · multiply-accumulates of a forward pass / 10¹⁵
+    PMAC = steps · batch · (views of a picture · 3 + questions) · multiply-accumulates of a pass / 10¹⁵
 
-The factor 3 is the forward pass and the two products of the backward pass, the usual estimate. Weights that
+The factor 3 is the forward pass and the two products of the backward pass, the usual estimate; questions are
+forward passes for each picture that nothing is learnt through (taught by hiding). Weights that
 do not learn need only one of them, so for frozen extractors the figure is an upper bound. Normalisation,
 activations and resampling are not counted.
 """
@@ -47,8 +48,9 @@ def training_budget(model: ImageClassifier, config: TrainingConfig, n_pictures: 
     views_of = views_of_site if isinstance(model, SITE) else views_of_black_box
     batch, n_steps = config.batch_size, config.epochs * (n_pictures // config.batch_size)
     seen = sum(view.n_shown(batch) for view in views_of(config.terms, config.own_views)) / batch
+    asked = sum(term.n_asked(batch) for term in config.terms) if isinstance(model, SITE) else 0
     per_view = forward_macs(model)
-    total = FORWARD_AND_BACKWARD * per_view * seen * batch * n_steps
+    total = (FORWARD_AND_BACKWARD * seen * batch + asked) * per_view * n_steps
     return Budget(per_view / 1e9, seen, total / 1e15)
 
 

@@ -20,9 +20,10 @@ from torchsite.paper.cache import load_arrays, save_arrays, step
 from torchsite.paper.models import weights_of
 from torchsite.paper.section import OfMethod
 
-# How many test pictures a method explains, eight times each; the passes that a slow one may take.
-N_OWN, N_USUAL, PASSES = 500, 200, 2_000
-N_HELD_OUT = 150
+# How many test pictures a method explains, eight times each: SITE's own, the usual one, a slow one.
+N_OWN, N_USUAL, N_SLOW = 500, 200, 100
+# The same with objects never seen, and the passes that a slow method may take there.
+N_HELD_OUT, N_HELD_OUT_USUAL, PASSES = 150, 50, 2_000
 PATCH_STEPS = 20
 
 
@@ -37,7 +38,14 @@ def n_pictures(method: str) -> int:
     """How many test pictures a method explains: its own explanation, which costs little, the most."""
     if method in ("self_explanation", "random"):
         return N_OWN
-    return METHODS[method].n_pictures(N_USUAL, PASSES)
+    return N_SLOW if METHODS[method].is_slow() else N_USUAL
+
+
+def n_held_out(method: str) -> int:
+    """The same for pictures with objects never seen, where less is asked."""
+    if method == "self_explanation":
+        return N_HELD_OUT
+    return METHODS[method].n_pictures(N_HELD_OUT_USUAL, PASSES)
 
 
 def measure_model(
@@ -69,8 +77,7 @@ def measure_methods(
 
     def measure(method: str, part: str) -> Mapping[str, Any]:
         bam = parts[part]
-        n = min(n_pictures(method), len(bam))
-        n = n if part == "test" or method == "self_explanation" else min(n, len(bam) // 3)
+        n = min(n_pictures(method) if part == "test" else n_held_out(method), len(bam))
         config = {
             "weights": weights,
             "pictures": fingerprint(bam.images[:n]),
