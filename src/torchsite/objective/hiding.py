@@ -1,13 +1,15 @@
 """Taught by hiding: the map ranks the patches of a picture as hiding each of them does.
 
-    L_hiding = mean_i 1 - corr_p( Σ_{u ∈ p} e_i(u; x),  -logit_i(x without p) )
+    L_hiding = mean_i 1 - corr_p( soft Σ_{u ∈ p} e_i(u; x),  soft (logit_i(x) - logit_i(x without p)) )
+    soft v   = asinh( v / (s · √mean_p v²) )
 
 e_i is the evidence of class i, relative to all classes, and so are the logits; p are the patches of a grid
 over the whole picture; what is hidden is replaced by a neutral filling. Of some pictures of every batch each
 patch is hidden in turn and the model is asked as it is, without gradients: only the map learns, and being a
-correlation the term asks for its shape, not for its size, so that the two cannot run away together. Additive
-evidence makes the answers those of a sum; this term puts the summands in their places. What occlusion finds
-in as many passes as there are patches, the map says in one.
+correlation the term asks for its shape, not for its size, so that the two cannot run away together. Few
+patches decide and many say a little: `soft` lets the order of these count too. Additive evidence makes the
+answers those of a sum; this term puts the summands in their places. What occlusion finds in as many passes
+as there are patches, the map says in one.
 """
 
 from dataclasses import dataclass
@@ -34,14 +36,16 @@ OfPatches = Float[Tensor, "batch classes patches"]
 class TaughtByHiding(Term, name="hiding"):
     """The correlation, over a grid of `patches` × `patches`, on the `portion` of the pictures of a batch.
 
-    `fill` are the fillings, one of them drawn for each picture. A picture costs as many forward passes as
-    there are patches: a sixteenth of a batch and sixteen patches are one view more, without its backward
-    pass.
+    `softness` is s: the size, as a share of the usual one, below which differences count as they are, and
+    above which by their ratio. `fill` are the fillings, one of them drawn for each picture. A picture costs
+    as many forward passes as there are patches, and one more: a sixteenth of a batch and sixteen patches are
+    one view more, without its backward pass.
     """
 
     maps: MapKind = "relative"
     patches: int = 4
     portion: float = 1 / 16
+    softness: float = 0.1
     fill: tuple[str, ...] = NEUTRAL
 
     def __post_init__(self) -> None:
@@ -50,6 +54,8 @@ class TaughtByHiding(Term, name="hiding"):
             raise ConfigError(f"hiding.patches: expected at least 2 along a side, got {self.patches}")
         if not 0 < self.portion <= 1:
             raise ConfigError(f"hiding.portion: expected a share in (0, 1], got {self.portion}")
+        if not self.softness > 0:
+            raise ConfigError(f"hiding.softness: expected more than 0, got {self.softness}")
         if not self.fill:
             raise ConfigError("hiding.fill: expected at least one filling, got none")
         for name in self.fill:
@@ -64,8 +70,8 @@ class TaughtByHiding(Term, name="hiding"):
         return max(1, round(self.portion * batch))
 
     def n_asked(self, batch: int) -> int:
-        """One for each patch of these."""
-        return self.n_hidden(batch) * self.patches**2
+        """These, whole and without each patch."""
+        return self.n_hidden(batch) * (self.patches**2 + 1)
 
     def loss(self, step: Step, memory: Memory | None) -> Found:
         """1 - correlation, for all classes and for the picture's own."""
@@ -76,10 +82,12 @@ class TaughtByHiding(Term, name="hiding"):
         if self.maps == "relative":
             answers = answers - answers.mean(1, keepdim=True)
         said = F.adaptive_avg_pool2d(maps.float(), self.patches).flatten(2)
-        return Found(own_and_all(1 - correlation(said, -answers), step.batch.labels[:n]))
+        done = answers[..., -1:] - answers[..., :-1]
+        agreed = correlation(*(softened(values, self.softness) for values in (said, done)))
+        return Found(own_and_all(1 - agreed, step.batch.labels[:n]))
 
     def answers(self, model: SITE, images: Images, draws: Draws, share: Share) -> OfPatches:
-        """The logits of the pictures without each of their patches."""
+        """The logits of the pictures without each of their patches, and last of the whole ones."""
         drawn = torch.randint(len(self.fill), (draws.n,), generator=draws.rng("hiding way"))
         chosen = drawn[share.rows(draws.n)][: len(images)].to(images.device)
         ways = [as_fill(name).background(images) for name in self.fill]
@@ -92,10 +100,16 @@ class TaughtByHiding(Term, name="hiding"):
 
 
 def without_patches(size: Size, patches: int) -> Masks:
-    """For each patch of a grid, row by row: True where it is not."""
+    """For each patch of a grid, row by row: True where it is not; last, all of the picture."""
     rows, cols = (torch.arange(length) * patches // length for length in size)
     place = rows[:, None] * patches + cols
-    return place != torch.arange(patches**2)[:, None, None]
+    return place != torch.arange(patches**2 + 1)[:, None, None]
+
+
+def softened(values: OfPatches, softness: float) -> OfPatches:
+    """The logarithm of the size, with its sign, for sizes well above the share `softness` of the usual one."""
+    size = values.square().mean(-1, keepdim=True).sqrt().clamp_min(1e-6)
+    return torch.asinh(values / (softness * size))
 
 
 def correlation(one: OfPatches, other: OfPatches) -> Float[Tensor, "batch classes"]:

@@ -10,7 +10,7 @@ from torchsite.errors import ConfigError
 from torchsite.model.site import Forward
 from torchsite.objective import Draws, Share, SiteObjective
 from torchsite.objective.batch import show_batch
-from torchsite.objective.hiding import TaughtByHiding, correlation, without_patches
+from torchsite.objective.hiding import TaughtByHiding, correlation, softened, without_patches
 from torchsite.objective.term import Step
 from torchsite.objective.views import UPRIGHT
 from torchsite.randomness import make_rng
@@ -66,9 +66,7 @@ def test_the_map_of_another_picture_has_one():
 def test_the_size_of_the_map_does_not_matter():
     batch = batch_of(BLACK)
     evidence = torch.randn(N, 3, 8, 8, generator=make_rng(2))
-    one, five = (
-        BLACK.loss(step_of(batch, Additive(), k * evidence + k), None).loss.item() for k in (1.0, 5.0)
-    )
+    one, five = (BLACK.loss(step_of(batch, Additive(), k * evidence), None).loss.item() for k in (1.0, 5.0))
     assert one == pytest.approx(five, rel=1e-5)
 
 
@@ -86,11 +84,13 @@ def test_the_term_is_its_formula():
             for c in (0, 1):
                 hidden = picture.clone()
                 hidden[:, 14 * r : 14 * r + 14, 14 * c : 14 * c + 14] = picture.mean()
-                logits = model(hidden[None])[0].detach()
-                drops.append(logits.mean() - logits)
+                drop = (model(picture[None]) - model(hidden[None]))[0].detach()
+                drops.append(drop - drop.mean())
                 patch = evidence[row, :, 4 * r : 4 * r + 4, 4 * c : 4 * c + 4].sum((1, 2))
                 sums.append(patch - patch.mean())
-        pairs = zip(torch.stack(sums, 1), torch.stack(drops, 1), strict=True)
+        soft = [torch.stack(values, 1) for values in (sums, drops)]
+        soft = [torch.asinh(values / (0.1 * values.square().mean(1, keepdim=True).sqrt())) for values in soft]
+        pairs = zip(*soft, strict=True)
         gaps = torch.stack([1 - torch.corrcoef(torch.stack(pair))[0, 1] for pair in pairs])
         losses.append((gaps.mean() + gaps[batch.labels[row]]) / 2)
     assert found == pytest.approx(torch.stack(losses).mean().item(), rel=1e-3)
@@ -130,8 +130,18 @@ def test_shares_of_several_processes_are_the_whole():
 
 def test_every_pixel_is_hidden_once():
     shown = without_patches((30, 17), 4)
-    assert shown.shape == (16, 30, 17)
+    assert shown.shape == (17, 30, 17)
     assert ((~shown).sum(0) == 1).all()
+    assert shown[-1].all()
+
+
+def test_small_values_keep_their_order_and_their_sign():
+    values = torch.tensor([[[10.0, 0.2, 0.1, 0.0, -0.1, -10.0]]])
+    soft = softened(values, 0.1)[0, 0]
+    assert soft.tolist() == sorted(soft.tolist(), reverse=True)
+    assert soft[3] == 0
+    assert soft[0] == -soft[-1]
+    assert (soft[1] - soft[2]) / soft[0] > 4 * (0.2 - 0.1) / 10
 
 
 def test_a_constant_map_is_not_correlated():
@@ -144,6 +154,7 @@ def test_a_constant_map_is_not_correlated():
     [
         ({"patches": 1}, "patches: expected at least 2"),
         ({"portion": 0.0}, "portion: expected a share"),
+        ({"softness": 0.0}, "softness: expected more than 0"),
         ({"fill": ()}, "fill: expected at least one"),
         ({"fill": ("blak",)}, "did you mean 'black'"),
     ],
