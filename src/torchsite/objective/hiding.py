@@ -107,7 +107,7 @@ def without_patches(size: Size, patches: int) -> Masks:
 
 
 def softened(values: OfPatches, softness: float) -> OfPatches:
-    """The logarithm of the size, with its sign, for sizes well above the share `softness` of the usual one."""
+    """The logarithm of the size, with its sign, if well above the share `softness` of the usual one."""
     size = values.square().mean(-1, keepdim=True).sqrt().clamp_min(1e-6)
     return torch.asinh(values / (softness * size))
 
