@@ -151,6 +151,7 @@ _ALL = (
         "bam.objects",
         writes="accuracy_bam_objects",
     ),
+    Experiment("bam_seeds", "the same from three seeds", "bam.seeds"),
     Experiment("bam_motion", "the object alone moves: do maps follow it, or the frame?", "bam.motion"),
     Experiment("bam_photograph", "its sheets for a cat's face on a pagoda", "bam.photograph", public=True),
     Experiment("bam_scratch", "objects on scenes, learnt from nothing", "bam.experiment", "bam_scratch"),

@@ -8,6 +8,7 @@ Cost:     a training of 16 minutes of one core (taken from `reproduce bam` besid
 """
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,19 +65,27 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     trained = train_one("site", "object", halves, beside, settings, progress)
     stored = load(trained.save_pretrained(folder / "model", dtype=torch.float16))
     assert isinstance(stored, SITE)
-    measured = evaluate(stored, halves.test.labelled("object"), n_probed=N_QUICK if quick else N_PROBED)
-    found = {**measured.values, **maps_of(stored, halves, N_QUICK if quick else N_MAPS)}
+    n_probed, n_maps = (N_QUICK, N_QUICK) if quick else (N_PROBED, N_MAPS)
+    found, how = measure(stored, halves, n_probed=n_probed, n_maps=n_maps)
     values = {"site": found, "training": {"site": training_seconds(place_of(beside, "site", "object"))}}
     config = {
         "recipe": "bam_objects",
         "terms": terms_of_recipe(),
-        "site": measured.config,
+        "site": how,
         "weights": {"site": weights_of(stored)},
-        "n_maps": N_QUICK if quick else N_MAPS,
+        "n_maps": n_maps,
         "quick": quick,
     }
     result = Result("accuracy_bam_objects", values, config, 0, time.monotonic() - started)
     return save_result(result, folder)
+
+
+def measure(
+    model: SITE, halves: BamHalves, *, n_probed: int, n_maps: int
+) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """All scores of a model of objects on the test pictures, and how they were found."""
+    measured = evaluate(model, halves.test.labelled("object"), n_probed=n_probed)
+    return {**measured.values, **maps_of(model, halves, n_maps)}, measured.config
 
 
 def maps_of(model: SITE, halves: BamHalves, n: int) -> dict[str, Any]:

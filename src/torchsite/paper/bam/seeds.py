@@ -1,0 +1,89 @@
+"""The model of objects from three seeds: how much of what is said of it is the luck of a training?
+
+Claim:    what `bam_objects` says of one training holds for others: the recipe makes such maps, not its seed.
+Command:  torchsite reproduce bam_seeds   (starts from ImageNet: needs torchsite[pretrained])
+Cost:     two trainings of 16 minutes of one core (the first seed's is that of `reproduce bam`, if it is there
+          beside), and three minutes to measure each; seconds with --quick, on painted shapes.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from torchsite.evaluation.fingerprints import fingerprint
+from torchsite.model import SITE
+from torchsite.paper.bam.data import BamHalves
+from torchsite.paper.bam.models import halves_for, place_of, settings_of, terms_of_recipe, train_one
+from torchsite.paper.bam.objects import N_MAPS, N_PROBED, N_QUICK, ROWS, measure
+from torchsite.paper.cache import save_result, step
+from torchsite.paper.experiment import Arrays, Figures
+from torchsite.paper.models import training_seconds, weights_of
+from torchsite.paper.section import Pictures, source
+from torchsite.report.format import look_up, markdown_table
+from torchsite.results import Result
+
+SEEDS = (0, 1, 2)
+
+
+def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
+    """Train the model of objects from each seed (or take it), measure each."""
+    started = time.monotonic()
+    settings = settings_of("bam", quick)
+    halves = halves_for(settings, quick=quick, progress=progress)
+    found, seconds, weights = {}, {}, {}
+    for seed in SEEDS:
+        place = folder.with_name("bam-quick" if quick else "bam") if seed == 0 else folder / f"seed-{seed}"
+        model = train_one("site", "object", halves, place, settings | {"seed": seed}, progress)
+        assert isinstance(model, SITE)
+        weights[str(seed)] = weights_of(model)
+        seconds[str(seed)] = training_seconds(place_of(place, "site", "object"))
+        found[str(seed)] = _measured(model, halves, folder / "steps" / f"seed-{seed}.json", quick)
+    config = {
+        "recipe": "bam",
+        "terms": terms_of_recipe(),
+        "seeds": list(SEEDS),
+        "weights": weights,
+        "n_images": len(halves.test),
+        "quick": quick,
+    }
+    values = {"seeds": found, "training": seconds}
+    return save_result(Result("bam_seeds", values, config, 0, time.monotonic() - started), folder)
+
+
+def _measured(model: SITE, halves: BamHalves, path: Path, quick: bool) -> Mapping[str, Any]:
+    config = {"weights": weights_of(model), "pictures": fingerprint(halves.test.images)}
+    n_probed, n_maps = (N_QUICK, N_QUICK) if quick else (N_PROBED, N_MAPS)
+    return step(path, config, lambda: measure(model, halves, n_probed=n_probed, n_maps=n_maps)[0]).values
+
+
+def figures(result: Result, arrays: Arrays) -> Figures:
+    """None."""
+    del result, arrays
+    return {}
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """Every score of each seed, their mean and how far they lie apart."""
+    del pictures
+    seeds: Mapping[str, Any] = result.values["seeds"]
+    rows = []
+    for title, (path, _) in ROWS.items():
+        values = [float(found["value"]) for one in seeds.values() if (found := look_up(one, *path))]
+        if len(values) == len(seeds):
+            rows.append([title, *(f"{value:.3f}" for value in values), spread_text(values)])
+    return "\n".join(
+        [
+            "### The model of objects from three seeds\n",
+            f"{source(result)}\n",
+            f"The recipe `{result.config['recipe']}` from seeds {', '.join(seeds)}, measured as the model "
+            "that ships (which is the first of them, stored in half precision).\n",
+            markdown_table(["", *(f"seed {seed}" for seed in seeds), "mean ± deviation"], rows),
+        ]
+    )
+
+
+def spread_text(values: Sequence[float]) -> str:
+    """The mean, and the standard deviation between trainings."""
+    return f"{mean(values):.3f} ± {stdev(values):.3f}"
