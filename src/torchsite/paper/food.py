@@ -34,8 +34,7 @@ RECIPE = "food10"
 PAPER = {"site": 0.6391, "black_box": 0.6404}
 
 # From nothing: the paper's extractor, which answers at a quarter of the picture; about as many minutes. Its
-# maps are asked to follow the picture, not to be true: from nothing, so few pictures teach little beside the
-# classes.
+# maps are asked to follow the picture, not to be true: so few pictures teach little beside the classes.
 FROM_NOTHING: Mapping[str, Any] = {
     "model.feature_extractor": "resnet18",
     "model.extractor_options": {"depth": 10},
@@ -45,13 +44,12 @@ FROM_NOTHING: Mapping[str, Any] = {
     "schedule": "one_cycle",
     "epochs": 8,
     "validate_every": 4,
-    "corners": ["black"],
-    "terms": [
-        {"name": "transformation", "weight": 0.5, "targets": "mean"},
-        {"name": "equivariance", "weight": 1.0, "form": "calibrated", "unseen": "silent", "hidden": 0.25},
-    ],
 }
-STARTS: Mapping[str, Mapping[str, Any]] = {"ImageNet": {}, "nothing": FROM_NOTHING}
+# Each start with its recipe, and what is changed in it.
+STARTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "ImageNet": (RECIPE, {}),
+    "nothing": ("food10_first", FROM_NOTHING),
+}
 QUICK: Mapping[str, Any] = {
     "model.feature_extractor": "pyramid",
     "model.extractor_options": {"widths": [8, 16, 16, 32], "common": 16},
@@ -68,11 +66,11 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     train, test = _halves(quick, progress)
     values: dict[str, Any] = {"models": {}, "paper": dict(PAPER)}
     models: dict[tuple[str, str], Any] = {}
-    for start, changes in STARTS.items():
+    for start, (recipe, changes) in STARTS.items():
         for kind in KINDS:
             place = folder / f"{kind}-{start.lower()}"
             settings = dict(changes) | (dict(QUICK) if quick else {}) | {"model.kind": kind}
-            model = train_or_load(RECIPE, place, settings, data=(train, test), progress=progress)
+            model = train_or_load(recipe, place, settings, data=(train, test), progress=progress)
             models[start, kind] = model
             config = {
                 "weights": weights_of(model),
@@ -88,7 +86,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     values["pictures"], arrays = explained(site, test, rows)
     description = {
         "recipe": RECIPE,
-        "starts": {start: dict(changes) for start, changes in STARTS.items()},
+        "starts": {start: {"recipe": recipe, **changes} for start, (recipe, changes) in STARTS.items()},
         "n_train": len(train),
         "n_test": len(test),
         "size": int(test.images.shape[-1]),

@@ -18,4 +18,5 @@ def test_food_compares_starts_and_kinds(tmp_path):
 
 @pytest.mark.parametrize("start", food.STARTS)
 def test_settings_of_food_are_those_of_a_recipe(start):
-    assert override(load_recipe("food10"), food.STARTS[start]).size == 128
+    recipe, changes = food.STARTS[start]
+    assert override(load_recipe(recipe), changes).size == 128

@@ -43,7 +43,7 @@ def test_a_budget_is_steps_times_views_times_three_passes():
 
 
 def test_recipes_before_are_counted():
-    recipe = load_recipe("cifar10")
+    recipe = load_recipe("cifar10_additive")
     data = digits(20)
     model = build_model(
         override(recipe, {"model.extractor_options.widths": [4, 4]}).model, data, recipe.training

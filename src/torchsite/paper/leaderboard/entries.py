@@ -112,8 +112,8 @@ SITE_PARTS: Mapping[str, Any] = {
 }
 CAM_PARTS: Mapping[str, Any] = {"extractor_options": {"widths": WIDTHS, "depth": 32}}
 PAPER = TransformationTerm(weight=5.0, targets="mean")
-# The terms of the recipe `cifar10`. The shipped weights came in two stages, of which the second asks for true
-# maps; here it is the second half of one training.
+# The terms of the recipe `cifar10_additive`. The shipped weights came in three stages, of which the second
+# first asks for true maps; here it is the second half of one training.
 SHIPPED = (
     TransformationTerm(weight=0.25, targets="mean"),
     EquivarianceTerm(weight=1.0, maps="relative"),
