@@ -120,7 +120,7 @@ def section(result: Result, pictures: Pictures) -> str:
         f"{config['n_train']:,} pictures to train on, {config['n_test']:,} to test with. From nothing with "
         "ResNet-18, the paper's extractor; from ImageNet with EfficientNet-Lite0 (`torchsite[pretrained]`). "
         f"The paper's figures, {paper['site']:.4f} for SITE and {paper['black_box']:.4f} for the black box, "
-        "are of all 101 classes and 75,750 pictures. SITE from ImageNet is asked for maps that are true, from "
+        "are of all 101 classes and 75,750 pictures. SITE from ImageNet is asked for true maps, from "
         f"nothing for maps that follow.{shorter} A sheet of explanations is in the folder of the run.\n\n"
         + markdown_table(["", *(name.replace("_", " ").replace("site", "SITE") for name in models)], rows)
     )
