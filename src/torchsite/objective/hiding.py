@@ -114,5 +114,5 @@ def softened(values: OfPatches, softness: float) -> OfPatches:
 
 def correlation(one: OfPatches, other: OfPatches) -> Float[Tensor, "batch classes"]:
     """Pearson's correlation over the patches; 0 where one of them is constant."""
-    centred = (values - values.mean(-1, keepdim=True) for values in (one, other))
-    return F.cosine_similarity(*centred, dim=-1, eps=1e-6)
+    one, other = (values - values.mean(-1, keepdim=True) for values in (one, other))
+    return F.cosine_similarity(one, other, dim=-1, eps=1e-6)
