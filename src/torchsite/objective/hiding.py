@@ -60,6 +60,10 @@ class TaughtByHiding(Term, name="hiding"):
             raise ConfigError("hiding.fill: expected at least one filling, got none")
         for name in self.fill:
             as_fill(name)
+            if name not in NEUTRAL:
+                raise ConfigError(
+                    f"hiding.fill: what hides must be neutral: expected {', '.join(NEUTRAL)}, got {name}"
+                )
 
     def views(self) -> tuple[View, ...]:
         """The whole picture."""
@@ -108,7 +112,7 @@ def without_patches(size: Size, patches: int) -> Masks:
 
 def softened(values: OfPatches, softness: float) -> OfPatches:
     """The logarithm of the size, with its sign, if well above the share `softness` of the usual one."""
-    size = values.square().mean(-1, keepdim=True).sqrt().clamp_min(1e-6)
+    size = values.square().mean(-1, keepdim=True).clamp_min(1e-12).sqrt()
     return torch.asinh(values / (softness * size))
 
 

@@ -144,6 +144,12 @@ def test_small_values_keep_their_order_and_their_sign():
     assert (soft[1] - soft[2]) / soft[0] > 4 * (0.2 - 0.1) / 10
 
 
+def test_a_map_that_says_nothing_can_learn():
+    silent = torch.zeros(1, 1, 16, requires_grad=True)
+    correlation(softened(silent, 0.1), torch.randn(1, 1, 16, generator=make_rng(0))).sum().backward()
+    assert silent.grad.isfinite().all()
+
+
 def test_a_constant_map_is_not_correlated():
     flat, some = torch.ones(1, 1, 16), torch.randn(1, 1, 16, generator=make_rng(0))
     assert correlation(flat, some).item() == 0
@@ -157,6 +163,7 @@ def test_a_constant_map_is_not_correlated():
         ({"softness": 0.0}, "softness: expected more than 0"),
         ({"fill": ()}, "fill: expected at least one"),
         ({"fill": ("blak",)}, "did you mean 'black'"),
+        ({"fill": ("other",)}, "what hides must be neutral"),
     ],
 )
 def test_what_means_nothing_cannot_be_written(options, message):
