@@ -1,6 +1,7 @@
 """The model of objects from three seeds: how much of what is said of it is the luck of a training?
 
-Claim:    what `bam_objects` says of one training holds for others: the recipe makes such maps, not its seed.
+Claim:    much of it is: two of three seeds end alike, one far behind in accuracy, pointing and truth. How
+          well maps follow the picture is the same in all.
 Command:  torchsite reproduce bam_seeds   (starts from ImageNet: needs torchsite[pretrained])
 Cost:     two trainings of 16 minutes of one core (the first seed's is that of `reproduce bam`, if it is there
           beside), and three minutes to measure each; seconds with --quick, on painted shapes.
