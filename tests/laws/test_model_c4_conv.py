@@ -31,12 +31,19 @@ def turned(maps: Tensor, turn: int, oriented: bool) -> Tensor:
     return maps.unflatten(1, (TURNS, -1)).roll(turn, 1).flatten(1, 2) if oriented else maps
 
 
-def make_site(quarter_turns: bool = True) -> SITE:
+EXTRACTORS = {
+    "pyramid": {"depth": 3, "widths": (8, 8, 12, 16), "common": 8},
+    "small_cnn": {"depth": 3, "widths": (8, 8, 12)},
+}
+
+
+def make_site(quarter_turns: bool = True, extractor: str = "pyramid") -> SITE:
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        extractor = {"depth": 3, "widths": (8, 8, 12, 16), "common": 8, "quarter_turns": quarter_turns}
-        generator = {"widths": (8, 12), "trunk": (8, 8), "quarter_turns": quarter_turns}
-        model = SITE("pyramid", "spatial", 4, extractor_options=extractor, generator_options=generator)
+        sharing = {"quarter_turns": quarter_turns}
+        options = EXTRACTORS[extractor] | sharing
+        generator = {"widths": (8, 12), "trunk": (8, 8)} | sharing
+        model = SITE(extractor, "spatial", 4, extractor_options=options, generator_options=generator)
         return disturbed(model).double().eval()
 
 
@@ -92,8 +99,9 @@ def test_batch_norm_has_one_mean_for_all_orientations(training: bool) -> None:
 
 
 @pytest.mark.parametrize("turn", range(1, TURNS))
-def test_heatmaps_of_a_turned_picture_are_the_turned_heatmaps(turn: int) -> None:
-    model = make_site()
+@pytest.mark.parametrize("extractor", EXTRACTORS)
+def test_heatmaps_of_a_turned_picture_are_the_turned_heatmaps(extractor: str, turn: int) -> None:
+    model = make_site(extractor=extractor)
     images = torch.rand(2, 3, 32, 32, dtype=torch.float64, generator=make_rng(3))
     upright, posed = model.explain(images), model.explain(torch.rot90(images, turn, (2, 3)))
     torch.testing.assert_close(posed.logits, upright.logits)
@@ -101,8 +109,9 @@ def test_heatmaps_of_a_turned_picture_are_the_turned_heatmaps(turn: int) -> None
     torch.testing.assert_close(posed.prototypes, torch.rot90(upright.prototypes, turn, (-2, -1)))
 
 
-def test_without_sharing_they_are_not() -> None:
-    model = make_site(quarter_turns=False)
+@pytest.mark.parametrize("extractor", EXTRACTORS)
+def test_without_sharing_they_are_not(extractor: str) -> None:
+    model = make_site(quarter_turns=False, extractor=extractor)
     images = torch.rand(1, 3, 32, 32, dtype=torch.float64, generator=make_rng(3))
     upright, posed = model.explain(images), model.explain(torch.rot90(images, 1, (2, 3)))
     assert not torch.allclose(posed.heatmaps(), torch.rot90(upright.heatmaps(), 1, (-2, -1)), rtol=0.1)
@@ -122,9 +131,10 @@ def test_self_consistency_over_quarter_turns_is_one() -> None:
     assert found.raw.value == pytest.approx(1, abs=1e-4)
 
 
-def test_the_black_box_of_shared_kernels_answers_the_same_however_turned() -> None:
+@pytest.mark.parametrize("extractor", EXTRACTORS)
+def test_the_black_box_of_shared_kernels_answers_the_same_however_turned(extractor: str) -> None:
     options = {"extractor_options": SHARED, "encoder_of": "spatial", "encoder_options": SHARED}
-    model = disturbed(BlackBox("pyramid", 5, **options)).double().eval()
+    model = disturbed(BlackBox(extractor, 5, **options)).double().eval()
     images = torch.rand(2, 3, 32, 32, dtype=torch.float64, generator=make_rng(6))
     torch.testing.assert_close(model(torch.rot90(images, 1, (2, 3))), model(images))
 

@@ -56,23 +56,32 @@ class Identity(FeatureExtractor):
 
 
 class SmallCNN(FeatureExtractor):
-    """Five 3×3 convolutions with two poolings; the features stand at a quarter of the resolution."""
+    """Five 3×3 convolutions with two poolings; the features stand at a quarter of the resolution.
+
+    With `quarter_turns` the kernels are shared over quarter turns, as in the pyramid.
+    """
 
     def __init__(
-        self, channels: int, size: Size, depth: int = 16, widths: Sequence[int] = (64, 128, 224)
+        self,
+        channels: int,
+        size: Size,
+        depth: int = 16,
+        widths: Sequence[int] = (64, 128, 224),
+        quarter_turns: bool = False,
     ) -> None:
         super().__init__()
+        layers = Layers(quarter_turns)
         first, second, third = widths
         self.layers = nn.Sequential(
-            conv_block(channels, first),
+            layers.block(channels, first, lift=True),
             halve(),
-            conv_block(first, second),
-            conv_block(second, second),
+            layers.block(first, second),
+            layers.block(second, second),
             halve(),
-            conv_block(second, third),
-            conv_block(third, third),
+            layers.block(second, third),
+            layers.block(third, third),
         )
-        self.head = nn.Conv2d(third, depth, 1)
+        self.head = layers.conv(third, depth, 1, project=True)
 
     def forward(self, images: Images) -> Features:
         """Raw features at a quarter of the resolution."""

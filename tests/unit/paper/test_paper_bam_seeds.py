@@ -30,7 +30,3 @@ def test_scores_stand_beside_each_other_with_their_spread(found):
     assert "| seed 0 | seed 1 | mean ± deviation |" in text
     assert "| accuracy, upright |" in text
     assert "| hiding a patch does what the map says |" in text
-
-
-def test_the_spread_is_the_mean_and_the_deviation():
-    assert seeds.spread_text([0.5, 0.6, 0.7]) == "0.600 ± 0.100"

@@ -49,6 +49,7 @@ LATER = {
     "bam",
     "cifar10_additive",
     "cifar10",
+    "cifar10_cnn",
     "food10",
     "mnist_drawn",
     "mnist",

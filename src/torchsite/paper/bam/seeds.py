@@ -8,9 +8,8 @@ Cost:     two trainings of 16 minutes of one core (the first seed's is that of `
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 from torchsite.evaluation.fingerprints import fingerprint
@@ -22,10 +21,8 @@ from torchsite.paper.cache import save_result, step
 from torchsite.paper.experiment import Arrays, Figures
 from torchsite.paper.models import training_seconds, weights_of
 from torchsite.paper.section import Pictures, source
-from torchsite.report.format import look_up, markdown_table
+from torchsite.paper.spread import SEEDS, table_of_seeds
 from torchsite.results import Result
-
-SEEDS = (0, 1, 2)
 
 
 def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
@@ -69,22 +66,12 @@ def section(result: Result, pictures: Pictures) -> str:
     """Every score of each seed, their mean and how far they lie apart."""
     del pictures
     seeds: Mapping[str, Any] = result.values["seeds"]
-    rows = []
-    for title, (path, _) in ROWS.items():
-        values = [float(found["value"]) for one in seeds.values() if (found := look_up(one, *path))]
-        if len(values) == len(seeds):
-            rows.append([title, *(f"{value:.3f}" for value in values), spread_text(values)])
     return "\n".join(
         [
             "### The model of objects from three seeds\n",
             f"{source(result)}\n",
             f"The recipe `{result.config['recipe']}` from seeds {', '.join(seeds)}, measured as the model "
             "that ships (which is the first of them, stored in half precision).\n",
-            markdown_table(["", *(f"seed {seed}" for seed in seeds), "mean ± deviation"], rows),
+            table_of_seeds({title: path for title, (path, _) in ROWS.items()}, seeds),
         ]
     )
-
-
-def spread_text(values: Sequence[float]) -> str:
-    """The mean, and the standard deviation between trainings."""
-    return f"{mean(values):.3f} ± {stdev(values):.3f}"
