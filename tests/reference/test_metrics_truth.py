@@ -22,9 +22,9 @@ from torchsite.metrics import (
 )
 from torchsite.metrics.grid_pointing import assembled, draw_mosaics
 from torchsite.metrics.one_map_share import shrunk
-from torchsite.metrics.patches import hide_patches, patch_numbers, patch_sums
 from torchsite.randomness import make_rng
 from torchsite.transforms import FILLS, TransformFamily
+from torchsite.transforms.patches import hide_patches, patch_numbers, patch_sums
 
 FAST = {"n_resamples": 10}
 POSES = Poses(TransformFamily(max_rotation=50, max_shift=0.2), n=2, seed=3)

@@ -16,13 +16,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from torchsite.metrics.patch_deletion import FILLINGS, GRID, relative_logits
-from torchsite.metrics.patches import patch_sums, without_each
 from torchsite.metrics.similarity import spearman
 from torchsite.model import SITE, Explanation
 from torchsite.modes import evaluating
 from torchsite.randomness import make_rng
 from torchsite.shapes import Labels, Size
 from torchsite.transforms import as_fill
+from torchsite.transforms.patches import patch_sums, without_each
 
 
 @torch.no_grad()

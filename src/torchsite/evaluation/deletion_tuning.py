@@ -19,10 +19,10 @@ from torch import nn
 from torchsite.data import Dataset, to_float
 from torchsite.errors import ConfigError
 from torchsite.metrics.patch_deletion import GRID
-from torchsite.metrics.patches import hide_patches
 from torchsite.randomness import Rng
 from torchsite.shapes import Masks, Size
 from torchsite.transforms import FillLike, as_fill
+from torchsite.transforms.patches import hide_patches
 
 Model = TypeVar("Model", bound=nn.Module)
 

@@ -22,8 +22,8 @@ from torchsite.errors import ConfigError, NotApplicableError, ShapeError
 from torchsite.metrics.energy_pointing import energy_inside
 from torchsite.metrics.estimate import Estimate, estimate, ratio
 from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
-from torchsite.metrics.patches import patch_numbers
 from torchsite.shapes import Images, Labels, Scores
+from torchsite.transforms.patches import patch_numbers
 
 SIDES = (2, 3)
 CONFIDENCE = 0.9

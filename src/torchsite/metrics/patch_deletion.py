@@ -24,10 +24,10 @@ from torch import Tensor
 from torchsite.errors import ConfigError
 from torchsite.metrics.estimate import Estimate, estimate, estimates, ratio
 from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
-from torchsite.metrics.patches import patch_sums, without_each
 from torchsite.metrics.similarity import spearman
 from torchsite.shapes import Images, Labels, Logits, Scores, Size
 from torchsite.transforms import Fill, FillLike, as_fill
+from torchsite.transforms.patches import patch_sums, without_each
 
 GRID = (4, 4)
 FILLINGS = ("mean", "blur")

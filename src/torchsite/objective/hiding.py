@@ -28,6 +28,7 @@ from torchsite.objective.term import Found, MapKind, Memory, Step, Term, own_and
 from torchsite.objective.views import UPRIGHT, View
 from torchsite.shapes import Images, Masks, Size
 from torchsite.transforms.fill import as_fill
+from torchsite.transforms.patches import patch_numbers
 
 OfPatches = Float[Tensor, "batch classes patches"]
 
@@ -105,9 +106,8 @@ class TaughtByHiding(Term, name="hiding"):
 
 def without_patches(size: Size, patches: int) -> Masks:
     """For each patch of a grid, row by row: True where it is not; last, all of the picture."""
-    rows, cols = (torch.arange(length) * patches // length for length in size)
-    place = rows[:, None] * patches + cols
-    return place != torch.arange(patches**2 + 1)[:, None, None]
+    numbers = patch_numbers(size, (patches, patches))
+    return numbers != torch.arange(patches**2 + 1)[:, None, None]
 
 
 def softened(values: OfPatches, softness: float) -> OfPatches:

@@ -105,9 +105,10 @@ def _begin(
     folder: Path, resume: bool, description: Mapping[str, Any], config: TrainingConfig, fabric: Fabric
 ) -> tuple[Path | None, Precision]:
     """Claim the folder for a run, or find from which checkpoint and in which precision its run goes on."""
-    if checkpoints(folder / "checkpoints") and not resume:
+    begun_before = bool(checkpoints(folder / "checkpoints"))
+    if begun_before and not resume:
         raise ConfigError(f"{folder} holds an earlier run: go on with resume=True, or name another folder")
-    goes_on = resume and (folder / RUN_FILE).exists()
+    goes_on = resume and (begun_before or (folder / RUN_FILE).exists())
     if goes_on:
         check_run(folder, description)
     begun = read_precision(folder) if goes_on else choose_precision(config.precision, fabric.device)

@@ -46,7 +46,10 @@ def check_run(folder: Path, description: Mapping[str, Any]) -> None:
     try:
         begun = dict(_flat(_completed(json.loads(path.read_text()))))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ConfigError(f"{path}, which says how this run was begun, cannot be read: {error}") from error
+        raise ConfigError(
+            f"{path}, which says how this run was begun, cannot be read ({error}): delete {folder}, or name "
+            "another folder"
+        ) from error
     now = dict(_flat(json.loads(json.dumps(description))))
     differing = [name for name in {**begun, **now} if begun.get(name) != now.get(name)]
     if differing:

@@ -10,9 +10,9 @@ from metric_models import convnet, spot_pictures
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError
 from torchsite.evaluation.deletion_tuning import one_in_half, tuned_on_deletions
-from torchsite.metrics.patches import hide_patches
 from torchsite.randomness import make_rng
 from torchsite.transforms import FILLS
+from torchsite.transforms.patches import hide_patches
 
 
 def spots():

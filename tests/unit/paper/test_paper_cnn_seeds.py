@@ -52,7 +52,10 @@ def test_the_spread_is_the_mean_and_the_deviation():
 
 
 def test_a_score_that_a_seed_has_not_is_left_out_and_one_that_only_others_lack_is_a_dash():
-    seeds = {"0": {"a": {"value": 1.0}, "b": {"value": 0.5}}, "1": {"a": {"value": 2.0}, "b": {"value": None}}}
+    seeds = {
+        "0": {"a": {"value": 1.0}, "b": {"value": 0.5}},
+        "1": {"a": {"value": 2.0}, "b": {"value": None}},
+    }
     text = table_of_seeds({"first": ("a",), "second": ("b",)}, seeds, {"other": {}})
     assert "| first | 1.000 | 2.000 | 1.500 ± 0.707 | – |" in text
     assert "second" not in text

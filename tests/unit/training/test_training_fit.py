@@ -22,6 +22,7 @@ from torchsite.results import Result
 from torchsite.training import Watch, fit
 from torchsite.training.collapse import CollapseWatch
 from torchsite.training.loop import seeded
+from torchsite.training.run_manifest import RUN_FILE
 from torchsite.transforms import TransformFamily
 from training_makers import (
     TINY,
@@ -218,6 +219,14 @@ def test_an_earlier_run_is_never_overwritten(tmp_path):
     with pytest.raises(ConfigError, match="holds an earlier run: go on with resume=True"):
         run(tmp_path, epochs=1, seed=5)
     assert (tmp_path / "model" / "model.safetensors").read_bytes() == before
+
+
+def test_a_run_whose_beginning_is_not_known_is_not_gone_on_with(tmp_path):
+    run(tmp_path, epochs=1)
+    (tmp_path / RUN_FILE).unlink()
+    with pytest.raises(ConfigError, match=r"how this run was begun, cannot be read .*: delete"):
+        fit(make_site(), digits(), make_config(), validation=digits(20), folder=tmp_path, resume=True)
+    assert not (tmp_path / RUN_FILE).exists()
 
 
 def test_pictures_or_classes_that_are_not_the_models_are_refused(tmp_path):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from torchsite.errors import ConfigError
 from torchsite.shapes import Heatmaps, Images, Masks, Size
-from torchsite.transforms import Fill
+from torchsite.transforms.fill import Fill
 
 
 def patch_numbers(size: Size, grid: Size) -> Int64[Tensor, "rows cols"]:
