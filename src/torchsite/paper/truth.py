@@ -1,9 +1,10 @@
 """Whether maps are true: the measures that a template cannot pass, for all methods on both models.
 
-Claim:    ours flatter us. Consistency falls when the corners of posed pictures are not black, a good part
-          of the evidence comes from pictures without content, one mean map explains most of all, and what
-          a patch is said to be worth is only loosely what hiding it does. Beside the methods stand six
-          map-makers that know nothing of the model: what fools a measure is no merit in it.
+Claim:    of the methods that take one pass, SITE's maps come nearest to what hiding a patch does, follow the
+          picture whatever its corners show, and say nothing of pictures without content. Not first of all:
+          occlusion, which hides patches itself, is truer; and one mean map explains most of all maps.
+          Beside the methods stand six map-makers that know nothing of the model: what fools a measure is
+          no merit in it.
 Command:  torchsite reproduce cifar10_truth   (or mnist_truth)
 Cost:     `truth_steps.N_PICTURES` of the test set, in one pose; slow methods get fewer (`N_SLOW`).
           CIFAR-10 with the pyramid: about 75 minutes of one core. Two lanes can share the work, each with
