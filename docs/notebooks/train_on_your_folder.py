@@ -7,6 +7,7 @@
 # %%
 from pathlib import Path
 
+import torch
 from PIL import Image
 
 import torchsite as ts
@@ -34,6 +35,7 @@ print(len(train), "pictures to train on,", len(test), "to test with; classes", t
 # %%
 # Pixels themselves are good features of small drawings; for photographs take "pyramid".
 shape = tuple(train.images.shape[1:])
+torch.manual_seed(0)  # new weights are drawn at random
 model = ts.SITE("identity", "lateral", len(train.classes), classes=train.classes, image_shape=shape)
 settings = ts.TrainingConfig(epochs=12, batch_size=24, validate_every=4)
 run = ts.fit(model, train, settings, validation=test, folder="runs/photos")

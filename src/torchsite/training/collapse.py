@@ -16,19 +16,21 @@ if TYPE_CHECKING:
     from torchsite.training.loop import Run
 
 LAST_GOOD = "last_good"
+LEAST_STEPS = 100
 
 
 class CollapseWatch(Watch):
     """Stops when the regulariser has stopped teaching: L_trans at ln 2, or far above it.
 
     A prototype that says nothing has the value 1/2 everywhere, and then L_trans is ln 2 = 0.6931 whatever
-    the targets are. An epoch whose mean lies within 1 % of that counts; `patience` of them in a row stop. A
+    the targets are. An epoch whose mean lies within 1 % of that counts; `patience` of them in a row stop, if
+    they were a hundred steps or more: on few pictures epochs pass before there was time to learn anything. A
     mean of more than twice that, after the first epoch, stops at once: the weights have run away.
     """
 
     def __init__(self, patience: int) -> None:
         self.patience = patience
-        self.flat_epochs = 0
+        self.flat_epochs, self.flat_steps = 0, 0
         self.sum, self.n = 0.0, 0
 
     def step_done(self, run: "Run", losses: Mapping[str, Tensor]) -> None:
@@ -40,15 +42,18 @@ class CollapseWatch(Watch):
         """Judge the epoch."""
         if not self.n:
             return
-        mean, self.sum, self.n = self.sum / self.n, 0.0, 0
+        mean, n_steps, self.sum, self.n = self.sum / self.n, self.n, 0.0, 0
         if mean > 2 * LN2 and run.epoch > 1:
             raise TrainingError(
                 f"the prototypes have run away: in epoch {run.epoch} the transformation loss "
                 f"was {mean:.4g} on average, and prototypes that say nothing have {LN2:.4f}. Use smaller "
                 f"learning rates; the weights of the epoch before are kept in the run's folder"
             )
-        self.flat_epochs = self.flat_epochs + 1 if abs(mean - LN2) < 0.01 * LN2 else 0
-        if self.flat_epochs >= self.patience:
+        if abs(mean - LN2) < 0.01 * LN2:
+            self.flat_epochs, self.flat_steps = self.flat_epochs + 1, self.flat_steps + n_steps
+        else:
+            self.flat_epochs, self.flat_steps = 0, 0
+        if self.flat_epochs >= self.patience and self.flat_steps >= LEAST_STEPS:
             raise TrainingError(
                 f"the prototypes have collapsed: for {self.flat_epochs} epochs the transformation loss was "
                 f"{mean:.4f}, and ln 2 = {LN2:.4f} means that they say nothing. Use the scaled product "
@@ -57,11 +62,17 @@ class CollapseWatch(Watch):
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run must know."""
-        return {"flat_epochs": self.flat_epochs, "sum": self.sum, "n": self.n}
+        return {
+            "flat_epochs": self.flat_epochs,
+            "flat_steps": self.flat_steps,
+            "sum": self.sum,
+            "n": self.n,
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on counting."""
-        self.flat_epochs, self.sum, self.n = (state[key] for key in ("flat_epochs", "sum", "n"))
+        """Go on counting; runs were begun before steps were counted."""
+        self.flat_epochs, self.flat_steps = state["flat_epochs"], state.get("flat_steps", 0)
+        self.sum, self.n = state["sum"], state["n"]
 
 
 class LastGood(Watch):

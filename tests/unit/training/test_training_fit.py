@@ -299,9 +299,13 @@ class Silent(nn.Module):
 def test_a_collapse_stops_the_run_with_the_way_out(tmp_path):
     model = SITE("identity", Silent(), 10, image_shape=(1, 28, 28))
     with pytest.raises(
-        TrainingError, match=r"for 2 epochs the transformation loss was 0\.6931.*product_scale"
+        TrainingError, match=r"for 34 epochs the transformation loss was 0\.6931.*product_scale"
     ):
-        run(tmp_path, model, epochs=5)
+        run(tmp_path, model, epochs=40)  # of three steps
+
+
+def test_a_few_steps_are_no_collapse(tmp_path):
+    run(tmp_path, SITE("identity", Silent(), 10, image_shape=(1, 28, 28)), epochs=5)
 
 
 class Runaway(Silent):
@@ -322,17 +326,38 @@ def test_weights_that_run_away_stop_the_run_and_those_before_are_kept(tmp_path):
     assert kept["generator.zero"].abs() < 1
 
 
-def test_the_watch_for_collapse_starts_again_after_a_good_epoch():
-    watch, run = CollapseWatch(2), SimpleNamespace(epoch=3)
-    for loss in (LN2, 0.4, LN2):
+def epoch_of(watch, loss, n_steps=60):
+    run = SimpleNamespace(epoch=3)
+    for _ in range(n_steps):
         watch.step_done(run, {"transformation": torch.tensor(loss)})
-        watch.epoch_done(run)
-    assert watch.flat_epochs == 1
+    watch.epoch_done(run)
+
+
+def test_the_watch_for_collapse_starts_again_after_a_good_epoch():
+    watch = CollapseWatch(2)
+    for loss in (LN2, 0.4, LN2):
+        epoch_of(watch, loss)
+    assert (watch.flat_epochs, watch.flat_steps) == (1, 60)
     again = CollapseWatch(2)
     again.load_state_dict(watch.state_dict())
-    again.step_done(run, {"transformation": torch.tensor(LN2)})
     with pytest.raises(TrainingError, match="collapsed"):
-        again.epoch_done(run)
+        epoch_of(again, LN2)
+
+
+def test_short_epochs_count_once_they_are_a_hundred_steps():
+    watch = CollapseWatch(2)
+    for _ in range(3):
+        epoch_of(watch, LN2, n_steps=30)
+    with pytest.raises(TrainingError, match="for 4 epochs"):
+        epoch_of(watch, LN2, n_steps=30)
+
+
+def test_a_watch_goes_on_from_what_was_noted_before_steps_were_counted():
+    watch = CollapseWatch(2)
+    watch.load_state_dict({"flat_epochs": 1, "sum": 0.0, "n": 0})
+    epoch_of(watch, LN2, n_steps=60)
+    with pytest.raises(TrainingError, match="for 3 epochs"):
+        epoch_of(watch, LN2, n_steps=60)
 
 
 # Who looks on
