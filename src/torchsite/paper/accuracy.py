@@ -96,11 +96,11 @@ def section(result: Result, pictures: Pictures) -> str:
         pmac = (f"{result.values['pmac'][kind]:.2f}" for kind in ("site", "black_box"))
         rows.append(["training, 10¹⁵ multiply-accumulates", *pmac, "–"])
     recipe, theirs = result.config["recipe"], result.config.get("black_box_recipe")
-    shorter = f"The black box is that of the recipe `{theirs}`: it was not trained on.\n\n" if theirs else ""
+    other = f"The black box is that of the recipe `{theirs}`, not trained with this.\n\n" if theirs else ""
     return (
         f"## {TITLES.get(recipe, recipe)}: SITE and the black box of the same budget\n\n"
         f"{source(result, recipe)}\n\n"
-        f"{shorter}" + markdown_table(["", "SITE", "black box", "paper: SITE (black box)"], rows)
+        f"{other}" + markdown_table(["", "SITE", "black box", "paper: SITE (black box)"], rows)
     )
 
 

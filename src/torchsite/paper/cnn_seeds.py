@@ -70,7 +70,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
         "training": seconds,
         "pmac": pmac,
     }
-    config = {"recipe": RECIPE, "seeds": list(SEEDS), "weights": weights, "n_images": len(test)}
+    config = {"recipe": RECIPE, "seeds": list(SEEDS), "fingerprints": weights, "n_images": len(test)}
     config |= {"n_probed": N_PROBED, "n_maps": N_MAPS, "quick": quick}
     return save_result(Result("cifar10_seeds", values, config, 0, time.monotonic() - started), folder)
 

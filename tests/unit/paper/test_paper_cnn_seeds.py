@@ -20,7 +20,7 @@ def found(tmp_path_factory):
 def test_every_seed_is_a_training_of_its_own(found):
     folder, result = found
     assert list(result.values["seeds"]) == ["0", "1"]
-    assert len(set(result.config["weights"].values())) == 3
+    assert len(set(result.config["fingerprints"].values())) == 3
     assert (folder.with_name("cifar10_cnn-quick") / "site" / "model").is_dir(), "that of the experiment"
     assert (folder / "seed-1" / "model").is_dir()
 
