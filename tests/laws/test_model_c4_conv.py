@@ -117,6 +117,12 @@ def test_without_sharing_they_are_not(extractor: str) -> None:
     assert not torch.allclose(posed.heatmaps(), torch.rot90(upright.heatmaps(), 1, (-2, -1)), rtol=0.1)
 
 
+@pytest.mark.parametrize("extractor", EXTRACTORS)
+def test_no_pictures_give_no_maps(extractor: str) -> None:
+    explanation = make_site(extractor=extractor).explain(torch.zeros(0, 3, 32, 32, dtype=torch.float64))
+    assert explanation.heatmaps().shape == (0, 4, 32, 32)
+
+
 def test_self_consistency_over_quarter_turns_is_one() -> None:
     model = make_site().float()
     images = torch.rand(4, 3, 32, 32, generator=make_rng(4))

@@ -86,7 +86,8 @@ class C4BatchNorm2d(nn.BatchNorm2d):
         n, _, rows, cols = maps.shape
         wide = maps.permute(0, 2, 3, 1).reshape(n, rows, cols * TURNS, self.num_features)
         normed = super().forward(wide.permute(0, 3, 1, 2))
-        return normed.permute(0, 2, 3, 1).reshape(n, rows, cols, -1).permute(0, 3, 1, 2)
+        channels = TURNS * self.num_features  # written out: an empty batch leaves nothing to infer it from
+        return normed.permute(0, 2, 3, 1).reshape(n, rows, cols, channels).permute(0, 3, 1, 2)
 
 
 @dataclass(frozen=True)
