@@ -107,7 +107,7 @@ _ALL = (
     _accuracy("fashion_mnist", "SITE and the black box on Fashion-MNIST"),
     _accuracy("cifar10", "SITE and the black box on CIFAR-10"),
     _accuracy("cifar10_cnn", "the same with the paper's small CNN"),
-    Experiment("cifar10_seeds", "the small CNN from three seeds, and with shared kernels", "cnn_seeds"),
+    Experiment("cifar10_seeds", "true maps of the small CNN from three seeds", "cnn_seeds"),
     Experiment("baselines", "classical models beside SITE on MNIST and CIFAR-10 (Table 2)", "baselines"),
     *_of_pairs("explanations", "explanations of three pictures in two poses (Figure 3)"),
     Experiment(

@@ -1,8 +1,11 @@
-"""Three seeds of the small CNN and one training with shared kernels: trained apart, measured alike."""
+"""Three seeds of the small CNN, shared kernels and the black box: trained apart, measured alike."""
+
+import json
+from dataclasses import replace
 
 import pytest
 
-from torchsite.model import load
+from torchsite.model import BlackBox, load
 from torchsite.paper import cnn_seeds
 from torchsite.paper.section import Pictures
 from torchsite.paper.spread import spread_text, table_of_seeds
@@ -20,9 +23,9 @@ def found(tmp_path_factory):
 def test_every_seed_is_a_training_of_its_own(found):
     folder, result = found
     assert list(result.values["seeds"]) == ["0", "1"]
-    assert len(set(result.config["fingerprints"].values())) == 3
-    assert (folder.with_name("cifar10_cnn-quick") / "site" / "model").is_dir(), "that of the experiment"
-    assert (folder / "seed-1" / "model").is_dir()
+    assert len(set(result.config["fingerprints"].values())) == 4
+    for seed in (0, 1):
+        assert json.loads((folder / f"seed-{seed}" / "run.json").read_text())["training"]["seed"] == seed
 
 
 def test_the_kernels_of_the_trial_are_shared_in_features_and_generator(found):
@@ -30,19 +33,30 @@ def test_the_kernels_of_the_trial_are_shared_in_features_and_generator(found):
     config = load(folder / "quarter_turns" / "model").config
     assert config.extractor_options["quarter_turns"]
     assert config.generator_options["quarter_turns"]
-    plain = load_recipe("cifar10_cnn").model
+    plain = load_recipe(cnn_seeds.RECIPE).model
     assert dict(config.extractor_options) == dict(plain.extractor_options) | {"quarter_turns": True}
     assert result.values["pmac"]["quarter_turns"] == pytest.approx(result.values["pmac"]["0"], rel=0.05)
 
 
-def test_what_is_not_quick_changes_nothing_but_the_sharing():
+def test_the_trainings_differ_in_nothing_but_what_they_are_called_after():
     recipe = load_recipe(cnn_seeds.RECIPE)
-    assert override(recipe, cnn_seeds._sharing()).training == recipe.training
+    for key, changes in cnn_seeds._trainings().items():
+        changed = override(recipe, changes)
+        seed = int(key) if key.isdigit() else recipe.training.seed
+        assert changed.training == replace(recipe.training, seed=seed)
+        assert changed.model.kind == ("black_box" if key == "black_box" else "site")
+
+
+def test_a_black_box_has_accuracies_and_no_maps(found):
+    _, result = found
+    assert isinstance(load(found[0] / "black_box" / "model"), BlackBox)
+    assert "accuracy" in result.values["black_box"]
+    assert "mask_k" not in result.values["black_box"]
 
 
 def test_scores_stand_beside_each_other_with_their_spread(found):
     text = cnn_seeds.section(found[1], Pictures())
-    assert "| seed 0 | seed 1 | mean ± deviation | shared kernels |" in text
+    assert "| seed 0 | seed 1 | mean ± deviation | shared kernels | black box |" in text
     for title in ("accuracy, upright", "hiding a patch does what the map says", "mask-k, area of accuracy"):
         assert f"| {title}" in text
 

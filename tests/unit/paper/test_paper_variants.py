@@ -32,5 +32,7 @@ def test_every_variant_of_a_study_is_a_valid_recipe(name):
 
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_every_shipped_recipe_is_read(name):
-    plain = name.removesuffix("_first").removesuffix("_drawn").removesuffix("_additive")
+    plain = name
+    for ending in ("_first", "_drawn", "_additive", "_true"):
+        plain = plain.removesuffix(ending)
     assert load_recipe(name).data == {"cifar10_cnn": "cifar10"}.get(plain, plain)

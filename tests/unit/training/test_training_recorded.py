@@ -49,7 +49,7 @@ LATER = {
     "bam",
     "cifar10_additive",
     "cifar10",
-    "cifar10_cnn",
+    "cifar10_cnn_true",
     "food10",
     "mnist_drawn",
     "mnist",
