@@ -1,11 +1,11 @@
-"""Three seeds of the small CNN, shared kernels and the black box: trained apart, measured alike."""
+"""Three seeds of the small CNN and one training with shared kernels: trained apart, measured alike."""
 
 import json
 from dataclasses import replace
 
 import pytest
 
-from torchsite.model import BlackBox, load
+from torchsite.model import load
 from torchsite.paper import cnn_seeds
 from torchsite.paper.section import Pictures
 from torchsite.paper.spread import spread_text, table_of_seeds
@@ -23,7 +23,7 @@ def found(tmp_path_factory):
 def test_every_seed_is_a_training_of_its_own(found):
     folder, result = found
     assert list(result.values["seeds"]) == ["0", "1"]
-    assert len(set(result.config["fingerprints"].values())) == 4
+    assert len(set(result.config["fingerprints"].values())) == 3
     for seed in (0, 1):
         assert json.loads((folder / f"seed-{seed}" / "run.json").read_text())["training"]["seed"] == seed
 
@@ -44,19 +44,11 @@ def test_the_trainings_differ_in_nothing_but_what_they_are_called_after():
         changed = override(recipe, changes)
         seed = int(key) if key.isdigit() else recipe.training.seed
         assert changed.training == replace(recipe.training, seed=seed)
-        assert changed.model.kind == ("black_box" if key == "black_box" else "site")
-
-
-def test_a_black_box_has_accuracies_and_no_maps(found):
-    _, result = found
-    assert isinstance(load(found[0] / "black_box" / "model"), BlackBox)
-    assert "accuracy" in result.values["black_box"]
-    assert "mask_k" not in result.values["black_box"]
 
 
 def test_scores_stand_beside_each_other_with_their_spread(found):
     text = cnn_seeds.section(found[1], Pictures())
-    assert "| seed 0 | seed 1 | mean ± deviation | shared kernels | black box |" in text
+    assert "| seed 0 | seed 1 | mean ± deviation | shared kernels |" in text
     for title in ("accuracy, upright", "hiding a patch does what the map says", "mask-k, area of accuracy"):
         assert f"| {title}" in text
 
