@@ -3,6 +3,7 @@
 Lightning's Fabric finds the devices and starts the processes; under `torchrun` they are there already.
 """
 
+import atexit
 import logging
 import os
 from collections.abc import Iterator, Mapping
@@ -36,7 +37,15 @@ def launch(options: Mapping[str, Any]) -> Fabric:
                 f"got {options.get('strategy')!r}"
             )
         fabric.launch()
+    if dist.is_available() and dist.is_initialized():
+        atexit.register(leave)
     return fabric
+
+
+def leave() -> None:
+    """Take leave of the other processes; one that ends without may be aborted by the threads it leaves."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def launch_options(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 from distributed_work import train
 from safetensors.torch import load_file
 from torch import nn
@@ -20,7 +21,7 @@ from torchsite.model import SITE
 from torchsite.results import Result
 from torchsite.training import fit
 from torchsite.training.batchnorm import GlobalBatchNorm, global_statistics
-from torchsite.training.launch import launch_options
+from torchsite.training.launch import launch_options, leave
 from training_makers import digits, equivariance, make_config, make_site, transformation
 
 
@@ -185,3 +186,10 @@ def test_compiling_is_an_option(tmp_path, monkeypatch):
     assert compiled == []
     fit(make_site(), digits(), make_config(epochs=1, compile=True), **run | {"folder": tmp_path / "b"})
     assert compiled == ["run"]
+
+
+def test_leaving_ends_the_group_once(tmp_path):
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path / 'group'}", rank=0, world_size=1)
+    leave()
+    assert not dist.is_initialized()
+    leave()
