@@ -150,8 +150,9 @@ def choose_epochs(plan: Plan, pace: Pace, survey: Survey, minutes: float, spent:
     epochs = max(1, min(fitting, most))
     every = max(1, math.ceil(epochs / 5))
     n_validations = epochs / every
-    if n_validations > 1 and epochs < most:  # their time is training time as well
-        epochs = max(1, int((seconds - n_validations * pace.validation) / (n_steps * pace.step)))
+    if n_validations > 1:  # their time is training time as well
+        left = seconds - n_validations * pace.validation
+        epochs = max(1, min(epochs, int(left / (n_steps * pace.step))))
         every = max(1, math.ceil(epochs / 5))
     estimate = epochs * n_steps * pace.step + math.ceil(epochs / every) * pace.validation
     limit = f"{most} is where more stops to help" if epochs == most else f"{minutes:g} minutes allow no more"

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from torchsite.data import Dataset
@@ -53,6 +53,7 @@ def test_every_choice_can_be_trained(survey, minutes, pretrained):
 
 
 @given(surveys, st.floats(0.5, 600), st.floats(0.01, 20), st.floats(0, 60))
+@example(Survey(4, 2, 2, 8), 0.5, 0.03125, 4.0)  # as many epochs as help would fit, but for the validations
 def test_the_estimate_keeps_within_its_share_of_the_time(survey, minutes, step, validation):
     plan = choose_settings("photos", survey, minutes=minutes, pretrained=False)
     timed = choose_epochs(plan, Pace(step, validation), survey, minutes)
