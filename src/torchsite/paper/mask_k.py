@@ -6,7 +6,7 @@ Claim:    the paper's: accuracy and log-odds drop later when SITE's own explanat
 Command:  torchsite reproduce cifar10_mask_k   (or mnist_mask_k)
 Cost:     the first 500 test pictures, eleven fractions, two fillings, one pose; slow methods on fewer
           (`PASSES`), and each is compared with a random ranking of its own pictures. CIFAR-10 with the
-          pyramid: about 25 minutes of one core. With --quick, a dozen digits.
+          pyramid: about 15 minutes of one core. With --quick, a dozen digits.
 """
 
 import math
