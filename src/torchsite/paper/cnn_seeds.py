@@ -93,7 +93,6 @@ def _measured(model: SITE, test: Dataset, path: Path, quick: bool) -> Mapping[st
 
 def measure(model: SITE, test: Dataset, *, n_probed: int, n_maps: int) -> dict[str, Any]:
     """All scores of one model on the test pictures, and those of its own maps on the first `n_maps`."""
-    found = evaluate(model, test, n_probed=n_probed).values
     of_maps = compare(
         model,
         data=test,
@@ -104,7 +103,8 @@ def measure(model: SITE, test: Dataset, *, n_probed: int, n_maps: int) -> dict[s
         n_transforms=1,
         limit=n_maps,
     )
-    return {**found} | {cell.metric: cell.values for cell in of_maps.cells if cell.values is not None}
+    measured = evaluate(model, test, n_probed=n_probed).values
+    return {**measured, **{cell.metric: cell.values for cell in of_maps.cells if cell.values is not None}}
 
 
 def figures(result: Result, arrays: Arrays) -> Figures:
