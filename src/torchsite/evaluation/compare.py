@@ -21,6 +21,7 @@ from torchsite.data import Dataset, batches, larger_pictures, load_dataset
 from torchsite.errors import ConfigError, NotApplicableError, did_you_mean
 from torchsite.evaluation.comparison import MODEL, Cell, Comparison
 from torchsite.evaluation.fingerprints import describe_options, fingerprint
+from torchsite.evaluation.regions import Regions, describe_regions, known_regions, regions_of
 from torchsite.metrics import (
     METRICS,
     METRICS_OF_PAIRS,
@@ -29,17 +30,13 @@ from torchsite.metrics import (
     Poses,
     as_explainer,
     plain,
-    strokes,
 )
-from torchsite.shapes import Heatmaps, Images, Labels
+from torchsite.shapes import Images, Labels
 from torchsite.transforms import TransformFamily
 
-Regions = Callable[[Images], Heatmaps] | Heatmaps
 Watch = Callable[[str, int, int], None]
 
 __all__ = ["MODEL", "Cell", "Comparison", "Regions", "Watch", "compare"]
-
-REGIONS: Mapping[str, Callable[[Images], Heatmaps]] = {"mnist": strokes, "mnist_sample": strokes}
 
 
 def compare(
@@ -64,22 +61,22 @@ def compare(
 
     `methods` are names of METHODS, or a mapping from your own names to anything that `as_explainer` takes.
     Explained is the class that the model predicts on the untransformed picture (the pointing game: the true
-    class). `regions` maps images to soft regions of the object, or holds one for each picture; MNIST's
-    strokes are known. `out` is the result file that grows cell by cell; `watch(label, done, total)` is told
-    of every batch.
+    class). `regions` maps images to soft regions of the object, or holds one for each picture; those of MNIST
+    and Fashion-MNIST are known. `out` is the result file that grows cell by cell; `watch(label, done, total)`
+    is told of every batch.
     """
     dataset = _dataset(data, limit)
     poses = Poses(TransformFamily() if family is None else family, n_transforms, seed)
     options, how = metric_options or {}, method_options or {}
     rows = _methods(model, methods, how)
     columns = _metrics(metrics, options)
-    config = _config(model, dataset, poses, batch_size) | _of_regions(regions, dataset)
+    config = _config(model, dataset, poses, batch_size) | describe_regions(regions, dataset)
     keys = [(MODEL, m) for m in columns if METRICS[m].of_model]
     keys += [(row, m) for row in rows for m in columns if not METRICS[m].of_model]
 
     comparison = _previous(out, config, seed, resume)
     done = {(c.method, c.metric): c for c in comparison.cells if c.values is not None}
-    places = REGIONS.get(dataset.name) if regions is None else regions
+    places = known_regions(dataset) if regions is None else regions
     table = _Table(model, dataset, poses, batch_size, places, watch, len(keys))
     for number, (method, metric) in enumerate(keys):
         settings = _settings(metric, {**options.get(metric, {}), **how.get(method, {})})
@@ -158,7 +155,7 @@ class _Table:
                 labels,
                 classes=measure.explainer.predict(images),
                 indices=torch.arange(seen, seen + len(images)),
-                regions=self._regions_of(images, seen),
+                regions=regions_of(self.regions, images, seen),
                 larger=larger_pictures(self.dataset, torch.arange(seen, seen + len(images)), device),
             )
             seen += len(images)
@@ -166,21 +163,6 @@ class _Table:
                 self.watch(label, number * len(self.dataset) + seen, self.n_cells * len(self.dataset))
         values: Mapping[str, Any] = plain(measure.compute())
         return values
-
-    def _regions_of(self, images: Images, first: int) -> Heatmaps | None:
-        """The regions of a batch that begins with this picture; None if none are known."""
-        if self.regions is None or not isinstance(self.regions, Tensor):
-            return None if self.regions is None else self.regions(images)
-        return self.regions[first : first + len(images)].to(images)
-
-
-def _of_regions(regions: Regions | None, dataset: Dataset) -> dict[str, Any]:
-    """Regions that were given one by one are part of what a cell depends on."""
-    if not isinstance(regions, Tensor):
-        return {}
-    if len(regions) < len(dataset):
-        raise ConfigError(f"regions: expected one for each of {len(dataset)} pictures, got {len(regions)}")
-    return {"regions": fingerprint(regions[: len(dataset)])}
 
 
 def _dataset(data: Dataset | str, limit: int | None) -> Dataset:

@@ -15,8 +15,9 @@ import torch
 
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, batches, larger_pictures
+from torchsite.evaluation.regions import Regions, describe_regions, known_regions, regions_of
 from torchsite.evaluation.remembering import Remembering, remembering
-from torchsite.metrics import METRICS, Measure, Poses, plain, strokes
+from torchsite.metrics import METRICS, Measure, Poses, plain
 from torchsite.model import SITE, BlackBox
 from torchsite.results import Result
 
@@ -28,6 +29,7 @@ def evaluate(
     data: Dataset,
     *,
     judge: BlackBox | None = None,
+    regions: Regions | None = None,
     poses: Poses | None = None,
     batch_size: int = 250,
     limit: int | None = None,
@@ -38,24 +40,28 @@ def evaluate(
     """Measure a model; the explained class is the one predicted on the untransformed picture.
 
     The poses are drawn from the model's own family unless given. `judge` is a black box that is asked what
-    the prototypes show (models whose features are the pixels); measures that probe see the first `n_probed`
-    pictures, and are left out if there are none; `watch(label, done, total)` is told of every batch.
+    the prototypes show (models whose features are the pixels). `regions` tell where the object is, as in
+    `compare`; without them the pointing game is played on MNIST and Fashion-MNIST alone. Measures that probe
+    see the first `n_probed` pictures, and are left out if there are none; `watch(label, done, total)` is told
+    of every batch.
     """
     started = time.monotonic()
     poses = poses or Poses(model.config.family, n=2)
     data = data if limit is None else data[:limit]
+    described = describe_regions(regions, data)
+    regions = known_regions(data) if regions is None else regions
     shared = remembering(model.eval())
-    measures = _measures(model, shared, poses, judge)
+    measures = _measures(model, shared, poses, judge, with_regions=regions is not None)
     measures = {key: measure for key, measure in measures.items() if n_probed or not measure.probes}
     for number, (images, labels) in enumerate(batches(data, batch_size)):
         with torch.no_grad():
             classes = shared(images).argmax(1)
         indices = number * batch_size + torch.arange(len(images))
-        regions = strokes(images) if any(kind.needs_regions for kind in measures.values()) else None
+        where = regions_of(regions, images, int(indices[0]))
         some = slice(max(n_probed - number * batch_size, 0))
         for measure in measures.values():
             if not measure.probes:
-                measure.update(images, labels, classes, indices, regions)
+                measure.update(images, labels, classes, indices, where)
             elif len(images[some]):
                 around = larger_pictures(data, indices[some])
                 measure.update(images[some], labels[some], classes[some], indices[some], larger=around)
@@ -70,16 +76,15 @@ def evaluate(
         "n_probed": min(n_probed, len(data)),
         "n_transforms": poses.n,
         "family": to_mapping(poses.family),
-    }
+    } | described
     return Result(name, values, config, poses.seed, time.monotonic() - started)
 
 
 def _measures(
-    model: SITE | BlackBox, shared: Remembering, poses: Poses, judge: BlackBox | None
+    model: SITE | BlackBox, shared: Remembering, poses: Poses, judge: BlackBox | None, *, with_regions: bool
 ) -> dict[str, Measure]:
     """The measures that share passes or probe, if they apply; each says on its class what it needs."""
     pixels = isinstance(model, SITE) and model.pixels_are_features
-    regions = pixels and model.config.image_shape[0] == 1  # the strokes
     given: dict[str, Any] = {"judge": judge} if judge is not None and pixels else {}
     return {
         name: kind(
@@ -92,6 +97,6 @@ def _measures(
         for name, kind in METRICS.items()
         if (kind.shares_passes or kind.probes)
         and ((kind.of_model and not kind.of_prototypes) or isinstance(model, SITE))
-        and (regions or not kind.needs_regions)
+        and (with_regions or not kind.needs_regions)
         and given.keys() >= set(kind.needs_options)
     }

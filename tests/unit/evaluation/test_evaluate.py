@@ -1,9 +1,13 @@
 """Measures of one model share the passes of a batch, and find what they would have found alone."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 import torch
 
 from torchsite.data import load_dataset
+from torchsite.errors import ConfigError
 from torchsite.evaluation.evaluate import evaluate
 from torchsite.evaluation.remembering import remembering
 from torchsite.metrics import METRICS, Measure, Poses, plain
@@ -74,6 +78,30 @@ def test_shared_passes_change_no_figure(models, digits):
         alone = METRICS[name](models[0], models[0], poses=poses, n_classes=10)
         alone.update(images, digits.labels, classes)
         assert shared[name] == plain(alone.compute()), name
+
+
+def test_bright_pixels_of_grey_pictures_are_taken_for_the_object_only_where_they_are(models, digits):
+    """X-rays are grey too, and there the background is bright; a folder may bear any name."""
+    site, _ = models
+    assert "pointing_game" in evaluate(site, digits, n_probed=0).values
+    x_rays = replace(digits, name="x_rays", images=255 - digits.images)
+    assert "pointing_game" not in evaluate(site, x_rays, n_probed=0).values
+    folder = replace(digits, name="mnist", paths=(Path("1.png"),) * len(digits))
+    assert "pointing_game" not in evaluate(site, folder, n_probed=0).values
+
+
+def test_regions_that_are_given_are_pointed_at(models, digits):
+    site, _ = models
+    x_rays = replace(digits, name="x_rays")
+    everywhere = torch.ones(len(digits), 28, 28)
+    found = evaluate(site, x_rays, regions=everywhere, n_probed=0, batch_size=16)
+    assert found.values["pointing_game"]["untransformed"]["tau_0"]["score"]["value"] == 1
+    assert "regions" in found.config
+    dark = evaluate(site, x_rays, regions=lambda images: 1 - images.mean(1), n_probed=0, batch_size=16)
+    bright = evaluate(site, digits, n_probed=0, batch_size=16)
+    assert dark.values["pointing_game"] != bright.values["pointing_game"]
+    with pytest.raises(ConfigError, match="regions"):
+        evaluate(site, x_rays, regions=everywhere[:-1])
 
 
 def test_other_pictures_are_another_pass_and_forgotten_ones_too(models, digits, monkeypatch):
