@@ -1,11 +1,9 @@
 """A network that was trained elsewhere gets a twin that explains itself, by a short training.
 
-Command:  torchsite convert NETWORK FOLDER --minutes 10
-Cost:     the minutes that are given: three quarters for training, the rest for looking and for the report.
-
-The network up to its last maps becomes the twin's front, frozen or tuned at a small rate; what comes after is
-new. The twin learns the labels, and with `same_answers` also what the network itself answers to each picture,
-so that it keeps to the network where both are wrong.
+The network is a module in Python; files of networks are not read, since reading them can run code. Up to its
+last maps it becomes the twin's front, frozen or tuned at a small rate; what comes after is new. The twin
+learns the labels, and with `same_answers` also what the network itself answers to each picture, so that it
+keeps to the network where both are wrong.
 """
 
 import time
@@ -20,15 +18,16 @@ from torch import nn
 from torchsite.autotrain import Prepared, examine_prepared
 from torchsite.data import Dataset, to_float
 from torchsite.data.inspection import Finding
-from torchsite.errors import ConfigError, DataError
+from torchsite.errors import ConfigError
 from torchsite.evaluation.answers import wilson
 from torchsite.evaluation.compare import Watch
 from torchsite.evaluation.folds import difference_in_words, paired_difference
+from torchsite.layers import Layer
 from torchsite.metrics import plain
 from torchsite.model import SITE
 from torchsite.model.base import Normalise
-from torchsite.model.program_reading import traced
-from torchsite.model.programs import Answers
+from torchsite.model.classifier_front import ClassifierFront, n_classes_of
+from torchsite.model.config import CUSTOM
 from torchsite.modes import evaluating
 from torchsite.objective import SameAnswers
 from torchsite.objective.same_answers import write_answers
@@ -76,7 +75,7 @@ def convert(
     *,
     minutes: float = 10.0,
     folder: Path | str = "runs/twin",
-    layer: str | None = None,
+    layer: Layer | None = None,
     fine_tuning: float = 0.1,
     same_answers: float = 1.0,
     statistics: Statistics | None = None,
@@ -88,18 +87,17 @@ def convert(
 ) -> Conversion:
     """Train a twin of `classifier` on `train` within `minutes`, and compare the two on `test`.
 
-    `layer` is where the classifier is cut, unless told at its last maps of several resolutions; `statistics`
-    are the mean and standard deviation per channel that its pictures were normalised with, unless told the
-    usual ones with which it names most training pictures; `same_answers` weighs its own answers beside the
+    `layer` is where the classifier is cut, unless told after its last maps; `statistics` are the
+    mean and standard deviation per channel that its pictures were normalised with, unless told the usual ones
+    with which it names most training pictures; `same_answers` weighs its own answers beside the
     labels. `changes` are fields of a recipe's training; `tell` gets what was chosen before training begins.
     """
     started, folder = time.monotonic(), Path(folder)
     channels, height, width = train.images.shape[1:]
     shape = (channels, height, width)
-    program = traced(classifier, shape)
-    _check_classes(program, train, shape)
-    normalised, chosen = choose_statistics(program, train, statistics)
-    answers = answers_of(program, train, normalised)
+    _check_classes(classifier, train, shape)
+    normalised, chosen = choose_statistics(classifier, train, statistics)
+    answers = answers_of(classifier, train, normalised)
     plan = _plan(train, test, shape, minutes, poses, chosen)
     terms = plan.recipe.training.terms
     if same_answers:
@@ -109,7 +107,7 @@ def convert(
         replace(plan.recipe, training=replace(plan.recipe.training, terms=terms)), changes or {}
     )
     training = recipe.training
-    twin = _twin(program, shape, train, layer, fine_tuning, normalised, training.family, training.seed)
+    twin = _twin(classifier, shape, train, layer, fine_tuning, normalised, training.family, training.seed)
     pace = measure_pace(_without_answers(recipe), train, test, twin)
     plan = replace(plan, recipe=recipe, decisions=(*plan.decisions, *_about(twin, fine_tuning, same_answers)))
     if "epochs" not in (changes or {}):
@@ -127,11 +125,15 @@ def convert(
         progress=progress,
         watches=[deadline],
     )
-    compared = compare_answers(answers_of(program, test, normalised), answers_of(twin, test), test)
+    compared = compare_answers(answers_of(classifier, test, normalised), answers_of(twin, test), test)
     compared |= {"training_accuracy": float((answers.argmax(1) == train.labels).float().mean())}
-    Result("conversion", compared, {"data": train.name, "layer": layer}, training.seed, fitted.seconds).save(
-        folder / "conversion.json"
-    )
+    Result(
+        "conversion",
+        compared,
+        {"data": train.name, "layer": _front(twin).layer},
+        training.seed,
+        fitted.seconds,
+    ).save(folder / "conversion.json")
     return Conversion(fitted.model, fitted, prepared, compared, deadline.reached)
 
 
@@ -158,13 +160,11 @@ def choose_statistics(
 
 @torch.no_grad()
 def answers_of(classifier: nn.Module, data: Dataset, statistics: Statistics | None = None) -> Logits:
-    """The logits of all pictures as they are; one by one for a network that was saved for one picture."""
+    """The logits of all pictures as they are."""
     normalise: nn.Module = nn.Identity() if statistics is None else Normalise(*statistics)
     with evaluating(classifier):
-        try:
-            return _answers(classifier, data, normalise, BATCH)
-        except (RuntimeError, ValueError):
-            return _answers(classifier, data, normalise, 1)
+        parts = [classifier(normalise(to_float(part))) for part in data.images.split(BATCH)]
+    return torch.cat(parts).float()
 
 
 def compare_answers(theirs: Logits, ours: Logits, data: Dataset) -> dict[str, Any]:
@@ -184,29 +184,12 @@ def compare_answers(theirs: Logits, ours: Logits, data: Dataset) -> dict[str, An
     }
 
 
-def reordered(data: Dataset, classes: Sequence[str]) -> Dataset:
-    """The same pictures with the classes in the order of a network's logits."""
-    if sorted(classes) != sorted(data.classes):
-        raise DataError(
-            f"classes: expected the {len(data.classes)} of {data.name}, {list(data.classes)}, "
-            f"got {list(classes)}: name each once, in the order of the network's logits"
-        )
-    places = torch.tensor([classes.index(name) for name in data.classes])
-    return replace(data, labels=places[data.labels], classes=tuple(classes))
-
-
-def _answers(classifier: nn.Module, data: Dataset, normalise: nn.Module, size: int) -> Logits:
-    return torch.cat([classifier(normalise(to_float(part))) for part in data.images.split(size)]).float()
-
-
-def _check_classes(classifier: Answers, data: Dataset, shape: tuple[int, int, int]) -> None:
-    with torch.no_grad(), evaluating(classifier):
-        logits = classifier(torch.zeros(1, *shape))
-    if logits.ndim != 2 or logits.shape[1] != len(data.classes):
+def _check_classes(classifier: nn.Module, data: Dataset, shape: tuple[int, int, int]) -> None:
+    n_classes = n_classes_of(classifier, shape)
+    if n_classes != len(data.classes):
         raise ConfigError(
-            f"the network answers {tuple(logits.shape[1:])} values to a picture, {data.name} has "
-            f"{len(data.classes)} classes: the folder must have one sub-folder for each of its classes, "
-            "in the order of their names (or say --classes)"
+            f"the network answers {n_classes} values to a picture, {data.name} has {len(data.classes)} "
+            "classes: expected one for each, in the order of the classes"
         )
 
 
@@ -227,7 +210,7 @@ def _plan(
     plan = choose_settings(train.name, _survey(train, test), minutes=minutes, pretrained=False)
     plan = choose_poses(plan, poses, train)
     kept = [decision for decision in plan.decisions if decision.setting not in ("size", "extractor")]
-    model = replace(plan.recipe.model, feature_extractor="program", extractor_options={})
+    model = replace(plan.recipe.model, feature_extractor=CUSTOM, extractor_options={})
     batch = min(MOST_AT_ONCE, plan.recipe.training.batch_size)
     kept = [replace(d, chosen=str(batch)) if d.setting == "batch" else d for d in kept]
     training = replace(plan.recipe.training, batch_size=batch, learning_rate=2e-3, schedule="cosine")
@@ -237,10 +220,10 @@ def _plan(
 
 
 def _twin(
-    program: Answers,
+    classifier: nn.Module,
     shape: tuple[int, int, int],
     data: Dataset,
-    layer: str | None,
+    layer: Layer | None,
     fine_tuning: float,
     statistics: Statistics,
     family: Any,
@@ -248,8 +231,8 @@ def _twin(
 ) -> SITE:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        return SITE.from_program(
-            program,
+        return SITE.from_classifier(
+            classifier,
             shape,
             layer,
             fine_tuning=fine_tuning,
@@ -261,15 +244,18 @@ def _twin(
 
 
 def _about(twin: SITE, fine_tuning: float, same_answers: float) -> list[Decision]:
-    program = twin.config.extractor_options["program"]
     rate = "frozen" if not fine_tuning else f"tuned at {fine_tuning:g} of the learning rate"
-    n, maps = len(program["steps"]), len(program["outputs"])
     cells = "×".join(map(str, twin.feature_shape[1:]))
-    front = Decision("front", f"{n} operators, {maps} maps", f"up to the last maps; {cells} cells, {rate}")
+    front = Decision("front", f"up to {_front(twin).layer}", f"{cells} cells, {rate}")
     if not same_answers:
         return [front]
     why = "the network's own answers are learnt beside the labels, so that the two agree"
     return [front, Decision("same answers", f"weight {same_answers:g}", why)]
+
+
+def _front(twin: SITE) -> ClassifierFront:
+    assert isinstance(twin.feature_extractor, ClassifierFront)
+    return twin.feature_extractor
 
 
 def _per_channel(values: tuple[float, ...], channels: int) -> tuple[float, ...]:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from torchsite.data import Dataset, as_images, larger_pictures, load_dataset
-from torchsite.data.channels import in_channels
 from torchsite.data.margins import centre, larger_size
 from torchsite.errors import ConfigError, ShapeError
 from torchsite.evaluation.evaluate import evaluate
@@ -53,9 +52,6 @@ def test_selecting_rows_keeps_pictures_and_what_is_around_them_together():
     assert data.margin == 1.5
     both = joined(data[:2], data[2:])
     assert torch.equal(both.larger, data.larger)
-    grey = in_channels(data, 1)
-    assert grey.larger.shape == (6, 1, 24, 24)
-    assert torch.equal(grey.images, centre(grey.larger, SIZE))
 
 
 def test_larger_pictures_must_stand_around_their_own():

@@ -1,24 +1,48 @@
-"""`torchsite convert`: a network in, its twin out, and how far the two agree."""
+"""`ts.convert`: a network in, its twin out, and how far the two agree."""
 
 import json
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 from torch import nn
-from typer.testing import CliRunner
 
-from foreign_networks import network, save
-from torchsite.cli import app
-from torchsite.cli.networks import open_network
-from torchsite.conversion import choose_statistics, compare_answers, convert, reordered
+import torchsite as ts
+from torchsite.conversion import choose_statistics, compare_answers, convert
 from torchsite.data import Dataset
-from torchsite.errors import ConfigError, DataError
-from torchsite.model import SITE
+from torchsite.errors import ConfigError
+from torchsite.model import SITE, ClassifierFront
 from torchsite.objective.same_answers import read_answers
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+SHAPE = (3, 16, 16)
+
+
+class Residual(nn.Module):
+    """A stem, a block whose sum works in place, a second stage, a head."""
+
+    def __init__(self, n_classes=2):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 6, 3, 2, 1), nn.BatchNorm2d(6), nn.ReLU(inplace=True))
+        self.conv, self.norm = nn.Conv2d(6, 6, 3, 1, 1), nn.BatchNorm2d(6)
+        self.last = nn.Conv2d(6, 8, 3, 2, 1)
+        self.relu, self.pool = nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1)
+        self.head = nn.Linear(8, n_classes)
+
+    def forward(self, images):
+        maps = self.stem(images)
+        added = self.norm(self.conv(maps))
+        added += maps
+        return self.head(torch.flatten(self.pool(self.relu(self.last(self.relu(added)))), 1))
+
+
+def network(n_classes=2):
+    """With statistics of its own, ready to answer."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        net = Residual(n_classes)
+        for _ in range(3):
+            net(torch.randn(8, *SHAPE))
+    return net.eval()
 
 
 @pytest.fixture(autouse=True)
@@ -67,14 +91,6 @@ def test_the_four_kinds_of_pictures_add_up():
     assert found["agreement"]["value"] == pytest.approx(4 / 6)
 
 
-def test_classes_can_stand_in_another_order():
-    data = discs(4)
-    turned = reordered(data, ["blue", "red"])
-    assert [turned.classes[i] for i in turned.labels] == [data.classes[i] for i in data.labels]
-    with pytest.raises(DataError, match="name each once"):
-        reordered(data, ["blue", "green"])
-
-
 def test_a_twin_of_a_network_keeps_its_answers(net, tmp_path):
     train, test, told = discs(128), discs(32, seed=2), []
     found = convert(
@@ -92,49 +108,21 @@ def test_a_twin_of_a_network_keeps_its_answers(net, tmp_path):
     assert found.comparison["agreement"]["value"] >= 0.9
     assert read_answers(tmp_path / "run" / "answers.safetensors").shape == (128, 2)
     assert json.loads((tmp_path / "run" / "conversion.json").read_text())["values"] == found.comparison
-    again = SITE.from_pretrained(tmp_path / "run" / "model")
+    again = SITE.from_pretrained(tmp_path / "run" / "model", feature_extractor=ClassifierFront(net, SHAPE))
     assert again.classes == ("red", "blue")
     assert {"front", "same answers", "poses"} <= {d.setting for d in found.prepared.plan.decisions}
 
 
 def test_a_network_of_other_classes_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="one sub-folder for each"):
+    with pytest.raises(ConfigError, match="answers 5 values"):
         convert(network(n_classes=5), discs(16), discs(8), folder=tmp_path)
 
 
-def test_the_command_ends_with_both_accuracies_and_a_report(net, tmp_path):
-    data = discs(60)
-    for i, (pixels, label) in enumerate(zip(data.images, data.labels, strict=True)):
-        folder = tmp_path / "photos" / data.classes[label]
-        folder.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.asarray(pixels.permute(1, 2, 0))).save(folder / f"{i}.png")
-    file = save(net, tmp_path / "net.pt2", "exported for any batch")
-    words = [
-        "convert", file, tmp_path / "photos", "--minutes", 5, "--epochs", 2, "--out", tmp_path / "run",
-        "--classes", "red,blue", "--batch-size", 16, "--poses", "upright",
-    ]  # fmt: skip
-    result = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    assert "accuracy, your network" in result.stdout
-    assert "they agree on" in result.stdout
-    assert "as you asked" in result.stdout
-    assert "twin of a network" in (tmp_path / "run" / "report.html").read_text()
-    assert SITE.from_pretrained(tmp_path / "run" / "model").config.image_shape == (3, 16, 16)
-
-
-def test_a_function_of_ones_own_code_is_found_and_weights_fit(tmp_path, monkeypatch):
-    (tmp_path / "mine.py").write_text(
-        "from torch import nn\ndef build():\n    return nn.Sequential(nn.Conv2d(1, 2, 3))\nnothing = 3\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    network = open_network("mine:build")
-    torch.save({name: tensor + 1 for name, tensor in network.state_dict().items()}, tmp_path / "w.pth")
-    again = open_network("mine:build", tmp_path / "w.pth")
-    assert torch.equal(again[0].bias * 0, network[0].bias * 0)
-    with pytest.raises(ConfigError, match="expected module:function"):
-        open_network("mine:bild")
-    with pytest.raises(ConfigError, match="Module, got int"):
-        open_network("mine:nothing")
-    torch.save({"other": torch.zeros(1)}, tmp_path / "o.pth")
-    with pytest.raises(ConfigError, match="does not fit"):
-        open_network("mine:build", tmp_path / "o.pth")
+def test_files_of_networks_are_not_read(tmp_path):
+    """Reading TorchScript runs the code in it, so there is no way in for files."""
+    with pytest.raises(ConfigError, match="Module, got PosixPath"):
+        convert(tmp_path / "net.pt", discs(16), discs(8), folder=tmp_path)
+    assert not hasattr(SITE, "from_program")
+    with pytest.raises(ConfigError, match="no feature extractor"):
+        SITE("program", "spatial", 2, image_shape=SHAPE)
+    assert ts.convert is convert

@@ -12,7 +12,6 @@ import typer
 
 from torchsite.cli import (
     compare,
-    convert,
     demo,
     explain,
     export,
@@ -37,7 +36,6 @@ app = typer.Typer(
 )
 app.command()(demo.demo)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(convert.convert)
 app.command()(explain.explain)
 app.command()(measure.evaluate)
 app.command()(measure.report)

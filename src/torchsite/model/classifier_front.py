@@ -53,6 +53,11 @@ class ClassifierFront(FineTuned):
 
 def n_classes_of(classifier: nn.Module, image_shape: ImageShape) -> int:
     """How many logits the classifier gives to a picture."""
+    if not isinstance(classifier, nn.Module):
+        raise ConfigError(
+            f"a classifier: expected a torch.nn.Module, got {type(classifier).__name__}: build it in Python "
+            "and load its weights, files of networks are not read"
+        )
     with torch.no_grad(), evaluating(classifier):
         logits = classifier(_like(classifier, image_shape))
     if not isinstance(logits, Tensor) or logits.ndim != 2:

@@ -31,7 +31,6 @@ from torchsite.model.c4_conv import Layers
 from torchsite.model.efficientnet import LITE0, LITE1, LITE2, MEAN, STD, Lite, imagenet_weights
 from torchsite.model.extractor import FeatureExtractor, ImageShape, ParameterGroup
 from torchsite.model.lateral_sum import LateralSum
-from torchsite.model.program_front import ProgramFront
 from torchsite.model.timm_backbone import TimmExtractor
 from torchsite.model.torchvision_backbone import TorchvisionExtractor
 from torchsite.shapes import Features, Images, Size
@@ -283,8 +282,6 @@ EXTRACTORS: dict[str, Callable[..., FeatureExtractor]] = {
     "efficientnet_lite1": EfficientNetLite1,
     "efficientnet_lite2": EfficientNetLite2,
 }
-# Those that are nothing without their options: they are built from what was read elsewhere.
-READ: dict[str, Callable[..., FeatureExtractor]] = {"program": ProgramFront}
 FAMILIES: dict[str, Callable[..., FeatureExtractor]] = {
     "timm/": TimmExtractor,
     "torchvision/": TorchvisionExtractor,
@@ -295,7 +292,7 @@ def build_extractor(name: str, image_shape: ImageShape, options: Mapping[str, An
     """An extractor by name, for pictures of one shape; unknown names and options are errors."""
     channels, height, width = image_shape
     family, slash, member = name.partition("/")
-    known: Mapping[str, Callable[..., FeatureExtractor]] = EXTRACTORS | FAMILIES | READ
+    known: Mapping[str, Callable[..., FeatureExtractor]] = EXTRACTORS | FAMILIES
     if slash and family + slash in known:
         known = {name: partial(known[family + slash], member)}
     return build_by_name("feature extractor", name, known, (channels, (height, width)), options)

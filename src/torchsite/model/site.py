@@ -35,8 +35,6 @@ from torchsite.model.fused_generators import ConstantGenerator, MixedForward, Mi
 from torchsite.model.gallery import Gallery
 from torchsite.model.gallery_files import load_gallery, save_gallery
 from torchsite.model.generators import build_generator, check_prototypes
-from torchsite.model.program_front import front_of
-from torchsite.model.programs import Answers
 from torchsite.modes import evaluating
 from torchsite.shapes import Features, Images, Labels, Logits, Prototypes
 
@@ -133,41 +131,9 @@ class SITE(ImageClassifier):
         with 0 not at all. `options` are those of `SITE`: the names of the `classes`, the `mean` and `std`
         that the classifier's pictures were normalised with (unless told: they were not), and so on.
         """
-        front = ClassifierFront(classifier, image_shape, layer, depth, fine_tuning)
         n_classes = n_classes_of(classifier, image_shape)
+        front = ClassifierFront(classifier, image_shape, layer, depth, fine_tuning)
         return cls(front, generator, n_classes, image_shape=image_shape, zero_sum=zero_sum, **options)
-
-    @classmethod
-    def from_program(
-        cls,
-        classifier: Answers,
-        image_shape: ImageShape,
-        layer: str | None = None,
-        *,
-        depth: int | None = 16,
-        fine_tuning: float = 0.1,
-        generator: Part = "spatial",
-        zero_sum: bool = True,
-        **options: Any,
-    ) -> Self:
-        """As `from_classifier`, of a network that was read as a program: the twin is saved without its code.
-
-        Maps of several resolutions are taken unless a `layer` is named.
-        """
-        front = front_of(classifier, image_shape, layer)
-        extractor_options = {"program": front.plain(), "depth": depth, "fine_tuning": fine_tuning}
-        twin = cls(
-            "program",
-            generator,
-            n_classes_of(classifier, image_shape),
-            image_shape=image_shape,
-            zero_sum=zero_sum,
-            extractor_options=extractor_options,
-            **options,
-        )
-        body, weights = twin.feature_extractor.get_submodule("body"), classifier.body.state_dict()
-        body.load_state_dict({name: weights[name] for name in front.weights})
-        return twin
 
     @property
     def takes_any_size(self) -> bool:

@@ -158,7 +158,6 @@ _ALL = (
     Experiment("bam_scratch", "objects on scenes, learnt from nothing", "bam.experiment", "bam_scratch"),
     Experiment("food10", "ten classes of Food-101, from nothing and from ImageNet", "food"),
     Experiment("backbones", "six backbones on two sets of photographs, SITE and black box", "backbones"),
-    Experiment("convert", "a network that was trained without us, and its twin", "converted"),
     Experiment("many_classes", "101 classes: parameters, memory and speed", "many_classes"),
     Experiment("families", "scale, shear, reflection, smooth distortions on MNIST", "families"),
 )
