@@ -41,9 +41,10 @@ from torchsite.training.auto import (
     for_several,
     training_seconds,
 )
+from torchsite.training.loop import Run
 from torchsite.training.pace import Deadline, Pace, measure_pace
 from torchsite.training.poses import AUTO
-from torchsite.training.recipes import build_model, load_recipe, override
+from torchsite.training.recipes import Recipe, build_model, load_recipe, override
 from torchsite.training.survey import Decision, Survey
 from torchsite.training.watch import Watch as TrainingWatch
 
@@ -126,6 +127,18 @@ def prepare(
     return Prepared(plan, train, test, findings, pace, minutes, started)
 
 
+class KeepRecipe(TrainingWatch):
+    """Writes the recipe into the run's folder once the folder is the run's own."""
+
+    def __init__(self, recipe: Recipe, folder: Path) -> None:
+        self.recipe, self.folder = recipe, folder
+
+    def started(self, run: Run) -> None:
+        """Write it."""
+        text = yaml.safe_dump(to_mapping(self.recipe), sort_keys=False, allow_unicode=True)
+        write_atomically(self.folder / RECIPE_FILE, text)
+
+
 def train_prepared(
     prepared: Prepared,
     folder: Path,
@@ -136,8 +149,6 @@ def train_prepared(
 ) -> tuple[Fitted[SITE | BlackBox], bool]:
     """Train as planned; also whether time was up before the plan was fulfilled."""
     recipe = prepared.plan.recipe
-    text = yaml.safe_dump(to_mapping(recipe), sort_keys=False, allow_unicode=True)
-    write_atomically(folder / RECIPE_FILE, text.encode())
     deadline = prepared.deadline()
     fitted = fit(
         build_model(recipe.model, prepared.train, recipe.training),
@@ -147,7 +158,7 @@ def train_prepared(
         folder=folder,
         resume=resume,
         progress=progress,
-        watches=[deadline, *watches],
+        watches=[KeepRecipe(recipe, folder), deadline, *watches],
     )
     return fitted, deadline.reached
 

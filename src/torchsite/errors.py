@@ -37,7 +37,11 @@ class TrainingError(TorchsiteError):
 
 
 class StoppedError(TorchsiteError):
-    """Training was told to stop (SIGTERM) and did, after writing a checkpoint to go on from."""
+    """Training was told to stop (SIGTERM, or SIGINT from Ctrl+C) and wrote a checkpoint to go on from."""
+
+    def __init__(self, message: str, signal: int = 15) -> None:
+        super().__init__(message)
+        self.signal = signal
 
 
 class MissingExtraError(TorchsiteError, ImportError):

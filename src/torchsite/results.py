@@ -73,13 +73,13 @@ class Result:
     def save(self, path: Path | str) -> Path:
         """Write the result atomically."""
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
-        return write_atomically(Path(path), text.encode())
+        return write_atomically(Path(path), text)
 
     @classmethod
     def load(cls, path: Path | str) -> "Result":
         """Read a result file; a damaged one is an error that names it."""
         try:
-            return cls(**json.loads(Path(path).read_text()))
+            return cls(**json.loads(Path(path).read_text(encoding="utf-8")))
         except FileNotFoundError:
             raise DataError(f"no result file at {path}: run the experiment that writes it first") from None
         except (ValueError, TypeError, RecursionError) as error:  # ValueError: no JSON, or no text

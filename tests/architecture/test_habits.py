@@ -149,6 +149,33 @@ def test_a_good_habit_is_let_through(source):
     assert bad_habits("model.good", source) == []
 
 
+def calls_of(text, *names):
+    """The calls of functions or methods of these names."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in names:
+            yield node
+
+
+def test_figures_show_the_names_of_users_as_they_are():
+    """`$` in a name is no formula: figures are made by the one class that parses none."""
+    outside = [(name, text) for name, text in MODULES if name.split(".")[0] != "paper"]
+    made = [name for name, text in outside for _ in calls_of(text, "Figure", "figure", "subplots_mosaic")]
+    assert made == [], "make figures with model.drawing.PlainFigure"
+    formulas = [name for name, text in outside for _ in calls_of(text, "set_parse_math")]
+    assert formulas == ["model.drawing"]
+
+
+def test_text_is_read_and_written_in_one_encoding():
+    """The locale of whoever runs a command says nothing about the encoding of our files."""
+    unsaid = [
+        f"torchsite.{name}, line {call.lineno}"
+        for name, text in MODULES
+        for call in calls_of(text, "read_text", "write_text")
+        if "encoding" not in {keyword.arg for keyword in call.keywords}
+    ]
+    assert unsaid == []
+
+
 def test_only_one_module_may_name_pickle():
     assert bad_habits("data.pickles", "import pickle") == []
     assert bad_habits("data.cifar", "import pickle") != []

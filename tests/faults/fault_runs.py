@@ -4,7 +4,6 @@ import functools
 import hashlib
 import multiprocessing
 import os
-import signal
 import time
 from pathlib import Path
 
@@ -66,8 +65,8 @@ def work(folder, epochs):
     """The run in a process of its own, which ends as the command line does if it is told to stop."""
     try:
         run(Path(folder), epochs)
-    except StoppedError:
-        os._exit(128 + signal.SIGTERM)
+    except StoppedError as error:
+        os._exit(128 + error.signal)
 
 
 def start(folder, epochs):

@@ -24,29 +24,31 @@ def whole(tmp_path_factory):
     return folder
 
 
-def test_sigterm_saves_and_exits_with_143(tmp_path):
+@pytest.mark.parametrize(("told", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_told_to_stop_a_run_saves_and_exits_with_the_signals_code(told, code, tmp_path):
     process = start(tmp_path / "run", 200)
     wait_for_step(tmp_path / "run", process)
-    os.kill(process.pid, signal.SIGTERM)
+    os.kill(process.pid, told)
     process.join()
-    assert process.exitcode == 143
+    assert process.exitcode == code
     assert last_checkpoint(tmp_path / "run") is not None
     before = newest(tmp_path / "run")
     with pytest.raises(StoppedError):
-        run(tmp_path / "run", 200, watches=[Stop(3)])
+        run(tmp_path / "run", 200, watches=[Stop(3, told)])
     assert newest(tmp_path / "run") > before, "it went on from where it stopped"
 
 
 class Stop(Watch):
-    """Sends the process SIGTERM at a step counted from the start of this attempt."""
+    """Sends the process a signal at a step counted from the start of this attempt, so often."""
 
-    def __init__(self, after):
-        self.left = after
+    def __init__(self, after, told=signal.SIGTERM, times=1):
+        self.left, self.told, self.times = after, told, times
 
     def step_begins(self, run, batch):
         self.left -= 1
         if self.left == 0:
-            os.kill(os.getpid(), signal.SIGTERM)
+            for _ in range(self.times):
+                os.kill(os.getpid(), self.told)
 
 
 @pytest.mark.parametrize("after", [1, 3, 6])
@@ -55,6 +57,25 @@ def test_told_to_stop_at_any_step_a_run_ends_with_the_same_bits(after, tmp_path,
     with pytest.raises(StoppedError, match=f"after step {after}: the state of the run is in"):
         run(tmp_path, watches=[Stop(after)])
     assert signal.getsignal(signal.SIGTERM) == handler, "signals are as they were"
+    run(tmp_path)
+    assert weights_of(tmp_path) == weights_of(whole)
+
+
+def test_a_second_interrupt_does_not_wait_for_the_step(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, watches=[Stop(2, signal.SIGINT, times=2)])
+
+
+class StopWhenMeasured(Watch):
+    """Sends SIGINT during the last validation."""
+
+    def validated(self, run, measures, seconds):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_an_interrupt_during_the_last_validation_stops_with_all_steps_saved(tmp_path, whole):
+    with pytest.raises(StoppedError):
+        run(tmp_path, watches=[StopWhenMeasured()])
     run(tmp_path)
     assert weights_of(tmp_path) == weights_of(whole)
 

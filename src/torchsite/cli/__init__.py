@@ -1,10 +1,11 @@
 """The command line: `torchsite train`, `explain`, `evaluate`, `report`, `compare`, `reproduce`, `serve` …
 
 Exit codes: 0 when all went well, 1 for an error with a message that says what to do, 2 for a command line
-that cannot be understood, 130 when interrupted, 143 when told to stop (SIGTERM) with a checkpoint written.
+that cannot be understood, 130 when interrupted, 143 when told to stop (SIGTERM).
+A training that is interrupted or told to stop writes a checkpoint first.
 """
 
-import signal
+import io
 import sys
 from typing import NoReturn
 
@@ -29,7 +30,8 @@ app = typer.Typer(
     name="torchsite",
     help="Image classifiers that explain themselves, with explanations that move with the picture.",
     epilog="Exit codes: 0 all went well; 1 an error, with the reason; 2 the command line cannot be "
-    "understood; 130 interrupted; 143 told to stop (SIGTERM), with a checkpoint to resume from.",
+    "understood; 130 interrupted; 143 told to stop (SIGTERM). "
+    "A training then leaves a checkpoint to resume from.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -51,11 +53,14 @@ app.command()(inspect.models)
 
 def main() -> NoReturn:
     """Run a command; errors raised on purpose, and those of files, end with a clear line and exit code 1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # no name ends a command, whatever the locale
     try:
         app()
     except StoppedError as error:
         terminal(stderr=True).print(str(error))
-        sys.exit(128 + signal.SIGTERM)
+        sys.exit(128 + error.signal)
     except (TorchsiteError, OSError) as error:
         terminal(stderr=True).print(f"error: {error}", style="bold red")
         sys.exit(1)

@@ -117,7 +117,7 @@ def write(explanation: Explanation, index: int, question: AskedClasses, path: Pa
     names = {"classes": list(explanation.classes), "shown": [explanation.classes[label] for label in shown]}
     if format == "json":
         values = {name: array.tolist() for name, array in arrays.items()}
-        return write_atomically(path, json.dumps(names | values).encode())
+        return write_atomically(path, json.dumps(names | values))
     buffer = io.BytesIO()
     text = {name: np.asarray(words) for name, words in names.items()}
     np.savez_compressed(buffer, allow_pickle=False, **text, **arrays)

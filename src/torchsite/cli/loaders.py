@@ -56,5 +56,5 @@ def training_data(model_name: str, data: str, model: "SITE | BlackBox") -> "Data
     path = Path(model_name).resolve().parent / "run.json"
     if not (Path(model_name).is_dir() and path.is_file()):
         return None
-    trained_on = json.loads(path.read_text()).get("data", {}).get("name")
+    trained_on = json.loads(path.read_text(encoding="utf-8")).get("data", {}).get("name")
     return open_data(data, "train", model) if trained_on == Path(data).resolve().name else None

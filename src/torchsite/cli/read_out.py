@@ -84,11 +84,11 @@ class ReadOut:
             writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
             writer.writeheader()
             writer.writerows(sorted(self.rows, key=lambda row: str(row["picture"])))
-            write_atomically(self.table, text.getvalue().encode())
+            write_atomically(self.table, text.getvalue())
         if self.regions == "coco":
             categories = [{"id": number, "name": name} for number, name in enumerate(self.classes, start=1)]
             content = {"images": self.images, "categories": categories, "annotations": self.annotations}
-            write_atomically(self.out / "regions.json", json.dumps(content).encode())
+            write_atomically(self.out / "regions.json", json.dumps(content))
 
     def _placement(self, pixels: np.ndarray, heatmap: Tensor, tiled: bool) -> Placement:
         height, width = pixels.shape[:2]
@@ -109,7 +109,7 @@ class ReadOut:
         if self.regions == "geojson":
             about = {"picture": picture.name, "class": self.classes[label]}
             content = to_geojson(regions, placement, about)
-            write_atomically(target.with_suffix(".geojson"), json.dumps(content).encode())
+            write_atomically(target.with_suffix(".geojson"), json.dumps(content))
             return
         height, width = pixels.shape[:2]
         number = len(self.images) + 1

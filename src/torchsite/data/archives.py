@@ -3,8 +3,8 @@
 import hashlib
 import shutil
 import tarfile
-import tempfile
 import time
+import uuid
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -36,7 +36,8 @@ def whole_directory(target: Path) -> Iterator[Path]:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         _sweep(target.parent)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        scratch.mkdir()
     except OSError as error:
         raise DataError(
             f"cannot write to the cache in {target.parent} ({error}): "
@@ -44,7 +45,6 @@ def whole_directory(target: Path) -> Iterator[Path]:
         ) from error
     try:
         yield scratch
-        scratch.chmod(0o755)
         scratch.replace(target)
     except OSError as error:
         if not target.is_dir():  # else another process finished first, with the same content

@@ -12,6 +12,7 @@ from torchsite.data.imagecache import Listing, load_pictures
 from torchsite.data.request import Request
 from torchsite.data.splitting import held_out
 from torchsite.errors import DataError
+from torchsite.files import printable
 from torchsite.randomness import make_rng
 
 EXTENSIONS = (
@@ -56,20 +57,20 @@ def list_split(folder: Path, request: Request, group: Callable[[Path], Hashable]
             f"{folder} has {train.name}/ but no folder for {request.split!r} "
             f"({', '.join(SPLIT_FOLDERS[request.split])}): add one, or name {train} to split it with a seed"
         )
-    return list_classes(mine, classes, name=folder.resolve().name)
+    return list_classes(mine, classes, name=printable(folder.resolve().name))
 
 
 def list_classes(folder: Path, classes: tuple[str, ...] | None = None, name: str | None = None) -> Listing:
     """Every picture below the class folders, in order of its path."""
-    found = _class_folders(folder)
-    _check_classes(folder, found, classes)
-    names = classes or found
+    found = {printable(name): name for name in _class_folders(folder)}
+    _check_classes(folder, tuple(found), classes)
+    names = classes or tuple(found)
     files, labels = [], []
     for label, class_name in enumerate(names):
-        pictures = _pictures(folder, class_name) if class_name in found else []
+        pictures = _pictures(folder, found[class_name]) if class_name in found else []
         files += pictures
         labels += [label] * len(pictures)
-    return Listing(name or folder.resolve().name, folder, tuple(files), tuple(labels), names)
+    return Listing(name or printable(folder.resolve().name), folder, tuple(files), tuple(labels), names)
 
 
 def _half(whole: Listing, request: Request, group: Callable[[Path], Hashable]) -> Listing:

@@ -30,7 +30,7 @@ def _halves(folder: Path, half: str) -> list[str]:
 
 
 def _lines(path: Path) -> list[str]:
-    rows = path.read_text().split()
+    rows = path.read_text(encoding="utf-8").split()
     if not rows or any(row.count("/") != 1 or ".." in row for row in rows):
         raise DataError(f"{path}: expected lines like apple_pie/1005649: fetch the archive again")
     return rows

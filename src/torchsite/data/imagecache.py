@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import mmap
+import re
 import shutil
 import time
 from contextlib import suppress
@@ -56,7 +57,8 @@ def load_pictures(listing: Listing, request: Request) -> Dataset:
 def read_pictures(listing: Listing, request: Request) -> tuple[Dataset, Listing]:
     """The pictures and the list of their files, row by row: without those that cannot be read."""
     size, channels = request.kept_size, usual_channels(listing)
-    folder = cache_directory() / "pictures" / f"{listing.name}-{size}-{_key(listing, size, channels)}"
+    name = re.sub(r"[^ -~]", "_", listing.name)  # a path that any locale can write
+    folder = cache_directory() / "pictures" / f"{name}-{size}-{_key(listing, size, channels)}"
     existed = folder.is_dir()
     opened = _open(folder)
     if opened is None:
@@ -105,7 +107,7 @@ def _key(listing: Listing, size: int, channels: int) -> str:
 def _open(folder: Path) -> tuple[np.ndarray, list[int]] | None:
     """The mapped pixels and which rows of the listing they are; None if there is no whole cache."""
     try:
-        about = json.loads((folder / "about.json").read_text())
+        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
         shape, kept = tuple(about["shape"]), about["kept"]
         if (folder / "pixels.bin").stat().st_size != math.prod(shape):
             return None
@@ -167,7 +169,7 @@ def _join(scratch: Path, shards: Shards, listing: Listing, size: int, channels: 
             f"none of the {len(listing.files)} pictures in {listing.root} can be read: check the files"
         )
     about = {"shape": [len(kept), channels, size, size], "kept": kept, "root": str(listing.root)}
-    (scratch / "about.json").write_text(json.dumps(about))
+    (scratch / "about.json").write_text(json.dumps(about), encoding="utf-8")
 
 
 def _wait(folder: Path, shards: Shards) -> None:

@@ -62,7 +62,7 @@ class Shards:
             for number in range(len(self)):
                 with self._pixels(number).open("rb") as shard:
                     shutil.copyfileobj(shard, out, 1 << 22)
-                kept += json.loads(self._rows(number).read_text())
+                kept += json.loads(self._rows(number).read_text(encoding="utf-8"))
         return kept
 
     def _decode(self, number: int) -> None:
@@ -81,7 +81,7 @@ class Shards:
                         kept.append(row)
 
         write_atomically(self._pixels(number), write)
-        write_atomically(self._rows(number), json.dumps(kept).encode())  # last: it says that all is there
+        write_atomically(self._rows(number), json.dumps(kept))  # last: it says that all is there
 
     def _missing(self) -> list[int]:
         return [number for number in range(len(self)) if not self._rows(number).exists()]

@@ -35,7 +35,7 @@ def read_log(path: Path | str) -> Curves:
 
 def _rows(path: Path) -> list[tuple[int, str, float]]:
     try:
-        with path.open(newline="") as lines:
+        with path.open(newline="", encoding="utf-8") as lines:
             return [
                 (int(row["step"]), name, float(value))
                 for row in csv.DictReader(lines)

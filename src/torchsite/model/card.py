@@ -52,7 +52,7 @@ def model_card(config: ModelConfig, measures: Mapping[str, float] | None = None,
 
 def write_card(folder: Path, text: str) -> Path:
     """Put a card beside the weights, in the place of an older one."""
-    return write_atomically(folder / CARD_FILE, text.encode())
+    return write_atomically(folder / CARD_FILE, text)
 
 
 NOTE = """By the last validation of its training, on pictures that it has not learnt from. `floor` is the

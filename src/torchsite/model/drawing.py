@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from torch import Tensor
 
 from torchsite.shapes import Images, Prototypes
@@ -24,9 +26,19 @@ NEAREST = "above: training\npictures that the\nprototypes fit best"
 RED, BLUE = np.array([214.0, 24.0, 31.0]), np.array([5.0, 80.0, 190.0])
 
 
+class PlainFigure(Figure):
+    """A figure whose texts are drawn as they are: `$` in a name is no formula."""
+
+    def draw(self, renderer: RendererBase) -> None:
+        """Draw everything; no text is parsed as mathematics."""
+        for text in self.findobj(Text):
+            text.set_parse_math(False)  # type: ignore[attr-defined]
+        super().draw(renderer)
+
+
 def new_figure(rows: int, cols: int, panel: float = 1.0, title: str = "") -> tuple[Figure, list[list[Axes]]]:
     """A figure of square panels without axes; no global state of matplotlib is touched."""
-    figure = Figure(figsize=(cols * panel, rows * panel + (0.35 if title else 0)), layout="constrained")
+    figure = PlainFigure(figsize=(cols * panel, rows * panel + (0.35 if title else 0)), layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.subplots(rows, cols, squeeze=False)
     for axes in grid.flat:

@@ -115,7 +115,7 @@ def save_weights(
     def write_both(path: Path) -> None:
         """Whatever can fail comes before the first of the two renames."""
         save_file(tensors, path, metadata={"format": "pt"})
-        write_atomically(folder / CONFIG_FILE, text.encode())
+        write_atomically(folder / CONFIG_FILE, text)
 
     write_atomically(folder / WEIGHTS_FILE, write_both)
     return folder
@@ -158,7 +158,7 @@ def read_config(folder: Path) -> ModelConfig:
     """The configuration in a folder; anything unexpected is an error that names the file."""
     path = folder / CONFIG_FILE
     try:
-        return read_mapping(json.loads(path.read_text()))
+        return read_mapping(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise WeightsError(
             f"{folder} holds no {CONFIG_FILE}: expected a folder made by save_pretrained"

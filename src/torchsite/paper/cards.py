@@ -87,7 +87,7 @@ def card_context(folder: Path, results: Mapping[str, Result]) -> dict[str, Any]:
         "kind": kind,
         "config": model.config,
         "origin": ORIGINS[recipe],
-        "settings": shipped_recipes()[by].read_text(),
+        "settings": shipped_recipes()[by].read_text(encoding="utf-8"),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "megabytes": (folder / "model.safetensors").stat().st_size / 1e6,
         "accuracy": accuracy,

@@ -56,7 +56,7 @@ def training_seconds(folder: Path) -> float:
 
 def n_trained_on(folder: Path) -> int:
     """How many pictures the run in this folder was trained on."""
-    return int(json.loads((folder / RUN_FILE).read_text())["data"]["pictures"])
+    return int(json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))["data"]["pictures"])
 
 
 def weights_of(*models: SITE | BlackBox) -> str:

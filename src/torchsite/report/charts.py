@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from torchsite.evaluation.compare import Comparison
+from torchsite.model.drawing import PlainFigure
 from torchsite.objective import Term
 from torchsite.report.format import method_name
 from torchsite.results import Result
@@ -33,7 +34,7 @@ def new_chart(
     cols: int = 1, size: tuple[float, float] = (7.0, 3.0), **options: Any
 ) -> tuple[Figure, list[Axes]]:
     """A figure of panels side by side, quiet frames, a faint grid."""
-    figure = Figure(figsize=size, layout="constrained")
+    figure = PlainFigure(figsize=size, layout="constrained")
     panels = list(figure.subplots(1, cols, squeeze=False, **options)[0])
     for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)

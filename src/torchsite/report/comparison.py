@@ -15,6 +15,7 @@ from rich.table import Table
 from torchsite.evaluation.compare import MODEL, Cell, Comparison
 from torchsite.files import write_atomically
 from torchsite.metrics import METRICS
+from torchsite.model.drawing import PlainFigure
 from torchsite.report.format import (
     bounds,
     estimate,
@@ -111,7 +112,7 @@ def draw(comparison: Comparison) -> Figure:
     across = min(PANELS_ACROSS, max(len(metrics), 1))
     down = math.ceil(max(len(metrics), 1) / across)
     size = (3.0 * across + 1.2, (0.3 * len(rows) + 1.7) * down)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = PlainFigure(figsize=size, layout="constrained")
     panels = figure.subplots(down, across, sharey=True, squeeze=False).flatten()
     for axis, metric in zip(panels, metrics, strict=False):
         _panel(axis, comparison, rows, metric)
@@ -127,8 +128,8 @@ def save_report(comparison: Comparison, folder: Path | str) -> list[Path]:
     root = Path(folder)
     figure = draw(comparison)
     return [
-        write_atomically(root / "comparison.md", to_markdown(comparison).encode()),
-        write_atomically(root / "comparison.csv", to_csv(comparison).encode()),
+        write_atomically(root / "comparison.md", to_markdown(comparison)),
+        write_atomically(root / "comparison.csv", to_csv(comparison)),
         write_atomically(root / "comparison.png", lambda path: figure.savefig(path, format="png", dpi=120)),
     ]
 

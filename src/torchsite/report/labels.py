@@ -45,7 +45,7 @@ CAPTIONS: Mapping[str, str] = {
 
 def write_labels_report(result: Result, shown: LabelIllustrations, path: Path | str) -> Path:
     """Write the report of an examination as one HTML file; `shown` are its pictures and maps."""
-    return write_atomically(Path(path), _document(result, label_figures(result, shown)).encode())
+    return write_atomically(Path(path), _document(result, label_figures(result, shown)))
 
 
 def label_figures(result: Result, shown: LabelIllustrations) -> dict[str, Figure]:

@@ -41,7 +41,7 @@ def write_model_report(
     """
     result = _with_training(result, training_log)
     figures = model_figures(result, shown) if figures is None else figures
-    return write_atomically(Path(path), _document(result, figures).encode())
+    return write_atomically(Path(path), _document(result, figures))
 
 
 def model_figures(result: Result, shown: Illustrations) -> dict[str, Figure]:

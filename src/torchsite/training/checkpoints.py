@@ -35,12 +35,13 @@ KEPT = 2
 class Checkpoints:
     """Writes the whole state of a run every so many seconds, at its end, and when it is told to stop.
 
-    SIGTERM, which schedulers send before they kill, lets the running step end; then the state is written and
-    `StoppedError` raised, on all ranks if one of them was told.
+    SIGTERM, which schedulers send before they kill, and SIGINT (Ctrl+C) let the running step end; then
+    the state is written and `StoppedError` raised, on all ranks if one of them was told. A second Ctrl+C
+    interrupts at once.
     """
 
     def __init__(self, folder: Path, seconds: float) -> None:
-        self.told_to_stop = False
+        self.told_to_stop = 0  # the number of the signal
         self.folder, self.seconds = folder / "checkpoints", seconds
         self.started = self.written = time.monotonic()
         self.spent_before = 0.0
@@ -53,29 +54,33 @@ class Checkpoints:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Hear SIGTERM for a while; only the main thread can."""
+        """Hear SIGTERM and SIGINT for a while; only the main thread can."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = signal.signal(signal.SIGTERM, self._note)
+        before = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield
         finally:
-            signal.signal(signal.SIGTERM, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
-    def _note(self, *_: Any) -> None:
-        self.told_to_stop = True
+    def _note(self, number: int, _: Any) -> None:
+        if number == self.told_to_stop == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.told_to_stop = number
 
-    def save_if_due(self, run: "Run") -> None:
+    def save_if_due(self, run: "Run", *, at_end: bool = False) -> None:
         """Save if it is time, on all ranks together; stop if one of them was told to."""
-        due = time.monotonic() - self.written >= self.seconds
-        wish = highest_of_ranks(2 if self.told_to_stop else int(due))
+        due = at_end or time.monotonic() - self.written >= self.seconds
+        wish = highest_of_ranks(self.told_to_stop or int(due))  # a signal's number is more than 1
         if wish:
             self.save(run)
-        if wish == 2:
+        if wish > 1:
             raise StoppedError(
-                f"told to stop (SIGTERM) after step {run.steps_done}: the state of the run is in "
-                f"{self.folder}, go on with resume=True"
+                f"told to stop ({signal.Signals(wish).name}) after step {run.steps_done}: the state of the "
+                f"run is in {self.folder}, go on with resume=True (on the command line: --resume)",
+                wish,
             )
 
     def save(self, run: "Run") -> None:

@@ -23,6 +23,7 @@ from torchsite.training.budget import training_budget
 from torchsite.training.checkpoints import checkpoints, last_checkpoint
 from torchsite.training.config import TrainingConfig
 from torchsite.training.launch import launch
+from torchsite.training.lock import locked
 from torchsite.training.loop import check_one_place, tell, train
 from torchsite.training.precision import Precision, choose_precision
 from torchsite.training.run_manifest import RUN_FILE, check_run, describe_run, read_precision, write_run
@@ -61,9 +62,9 @@ def fit(
     """Train `model` on `data`; weights, logs, checkpoints and the result file go to `folder`.
 
     With `resume`, a run that was interrupted goes on to the weights it would have reached; without, an
-    old run in the same folder is an error. Without `validation`, a tenth of the data is held out.
-    Under `torchrun`, or with several `devices` (and `num_nodes`), several processes share every batch and
-    reach the weights that one would reach.
+    old run in the same folder is an error. A folder in which another process trains is always an error.
+    Without `validation`, a tenth of the data is held out. Under `torchrun`, or with several `devices` (and
+    `num_nodes`), several processes share every batch and reach the weights that one would reach.
     """
     config, folder = config or TrainingConfig(), Path(folder)
     _check_fit(model, data)
@@ -76,28 +77,29 @@ def fit(
         {"accelerator": accelerator, "devices": devices, "num_nodes": num_nodes, "strategy": strategy}
     )
     check_batches(len(data), config.batch_size, fabric.world_size, config.accumulate)
-    checkpoint, precision = _begin(folder, resume, describe_run(model, data, config), config, fabric)
-    run = make_run(fabric, model, data, validation, config, precision, folder)
-    run.watches = [*own_watches(run, folder, log_every, progress), *watches]
-    if checkpoint is not None:
-        run.checkpoints.restore(run, checkpoint)
-    check_one_place(run)
-    with global_statistics(model), run.checkpoints.listening():
-        tell(run, "started")
-        try:
-            train(run)
-        finally:
-            tell(run, "ended")
-    model.cpu().eval()
-    seconds = run.checkpoints.seconds_spent
-    if fabric.is_global_zero:
-        model.save_pretrained(folder / "model")
-        write_card(folder / "model", model_card(model.config, run.measures, data.name))
-        settings = {"training": to_mapping(config), "model": to_mapping(model.config), "data": data.name}
-        budget = training_budget(model, config, len(data))
-        settings |= {"precision": to_mapping(precision), "budget": to_mapping(budget)}
-        Result("training", run.measures, settings, config.seed, seconds).save(folder / "result.json")
-    fabric.barrier()
+    with locked(folder):
+        checkpoint, precision = _begin(folder, resume, describe_run(model, data, config), config, fabric)
+        run = make_run(fabric, model, data, validation, config, precision, folder)
+        run.watches = [*own_watches(run, folder, log_every, progress), *watches]
+        if checkpoint is not None:
+            run.checkpoints.restore(run, checkpoint)
+        check_one_place(run)
+        with global_statistics(model), run.checkpoints.listening():
+            tell(run, "started")
+            try:
+                train(run)
+            finally:
+                tell(run, "ended")
+        model.cpu().eval()
+        seconds = run.checkpoints.seconds_spent
+        if fabric.is_global_zero:
+            model.save_pretrained(folder / "model")
+            write_card(folder / "model", model_card(model.config, run.measures, data.name))
+            settings = {"training": to_mapping(config), "model": to_mapping(model.config), "data": data.name}
+            budget = training_budget(model, config, len(data))
+            settings |= {"precision": to_mapping(precision), "budget": to_mapping(budget)}
+            Result("training", run.measures, settings, config.seed, seconds).save(folder / "result.json")
+        fabric.barrier()
     return Fitted(model, run.measures, seconds, folder)
 
 

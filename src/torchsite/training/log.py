@@ -69,7 +69,7 @@ class TrainingLog(Watch):
 
     def _write_rows(self, *, anew: bool) -> None:
         """The last row, or all of them under new headings."""
-        with self.path.open("w" if anew else "a", newline="") as file:
+        with self.path.open("w" if anew else "a", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, self.columns)
             if anew:
                 writer.writeheader()

@@ -126,7 +126,7 @@ def train(run: Run) -> None:
             run.measures = measure(run)
         if run.ending:
             break
-    run.checkpoints.save(run)
+    run.checkpoints.save_if_due(run, at_end=True)
     run.average.apply(model)
 
 

@@ -76,7 +76,7 @@ def load_recipe(name: Path | str) -> Recipe:
             f"no recipe {str(name)!r}, neither shipped nor a file: {did_you_mean(str(name), known)}"
         )
     try:
-        values = yaml.safe_load(path.read_text())
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: bytes, dates, huge numbers
         raise ConfigError(f"{path} is not a YAML file: {error}") from error
     return from_mapping(Recipe, {} if values is None else values)

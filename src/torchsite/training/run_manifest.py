@@ -35,16 +35,14 @@ def describe_run(model: ImageClassifier, data: Dataset, config: TrainingConfig) 
 
 def write_run(folder: Path, description: Mapping[str, Any]) -> None:
     """Note what the run in this folder depends on."""
-    write_atomically(
-        folder / RUN_FILE, (json.dumps(description, indent=2, ensure_ascii=False) + "\n").encode()
-    )
+    write_atomically(folder / RUN_FILE, json.dumps(description, indent=2, ensure_ascii=False) + "\n")
 
 
 def check_run(folder: Path, description: Mapping[str, Any]) -> None:
     """The run to go on with must be the run that was begun."""
     path = folder / RUN_FILE
     try:
-        begun = dict(_flat(_completed(json.loads(path.read_text()))))
+        begun = dict(_flat(_completed(json.loads(path.read_text(encoding="utf-8")))))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ConfigError(
             f"{path}, which says how this run was begun, cannot be read ({error}): delete {folder}, or name "
@@ -64,7 +62,7 @@ def read_precision(folder: Path) -> Precision:
     """The precision that the run in this folder was begun with."""
     path = folder / RUN_FILE
     try:
-        return from_mapping(Precision, json.loads(path.read_text())["precision"])
+        return from_mapping(Precision, json.loads(path.read_text(encoding="utf-8"))["precision"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConfigError(f"{path} does not say in which precision the run was begun: {error}") from error
 

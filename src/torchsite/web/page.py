@@ -136,7 +136,7 @@ def _static_files() -> dict[str, bytes]:
 
 def _index() -> str:
     """The page that asks its own browser, and may load from its own folder only."""
-    html = (STATIC / "index.html").read_text()
+    html = (STATIC / "index.html").read_text(encoding="utf-8")
     assert ASKS_SERVER in html
     policy = f'{HEAD}\n  <meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     return html.replace(ASKS_SERVER, ASKS_BROWSER).replace(HEAD, policy, 1)

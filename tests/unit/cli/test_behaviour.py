@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import typer
+from PIL import Image
 from rich.console import Console
 from running import in_a_process, run, runner
 
@@ -129,3 +130,24 @@ def test_names_are_printed_as_they_are(capsys):
     assert first == "[red]:dog: [/x] " + 30 * "long/path/"
     assert second == '{"name": "[bold]:cat: \\u00e9' + 100 * "x" + '"}'
     assert isinstance(terminal(), Console)
+
+
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+@pytest.mark.parametrize("locale", [{}, ASCII], ids=["as it is", "ascii"])
+def test_no_character_ends_a_command(locale, tmp_path):
+    for name in (b"caf\xe9", "日本".encode()):
+        folder = tmp_path / "pièces" / os.fsdecode(name)
+        folder.mkdir(parents=True)
+        for n in range(4):
+            Image.new("RGB", (8, 8)).save(folder / f"{n}.png")
+    environment = os.environ | locale | {"TORCHSITE_CACHE": str(tmp_path / "cache")}
+    options = {"cwd": tmp_path, "env": environment, "errors": "replace"}
+    shown = in_a_process("data", "pièces", **options)
+    assert shown.returncode == 0, shown.stderr
+    assert r"caf\xe9" in shown.stdout
+    missing = in_a_process("explain", os.fsdecode(b"caf\xe9.png"), **options)
+    assert missing.returncode == 1
+    assert "no picture at" in missing.stderr
+    assert "Traceback" not in missing.stderr

@@ -213,3 +213,13 @@ def test_what_is_no_picture_is_passed_over(tmp_path):
     data = load_dataset(root, size=8)
     assert data.classes == ("cat", "dog")
     assert len(data) + len(load_dataset(root, "test", size=8)) == 5
+
+
+def test_names_that_are_not_utf8_are_shown_escaped(tmp_path):
+    root = tmp_path / os.fsdecode(b"pi\xe8ces")
+    write_folder(root, (os.fsdecode(b"caf\xe9"), "日本"), n=4)
+    data = load_dataset(root, size=16)
+    assert data.classes == ("caf\\xe9", "日本")
+    assert data.name == "pi\\xe8ces"
+    for text in (repr(data), data.summary()):
+        text.encode()

@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 import torch
+from matplotlib import rc_context
 from PIL import Image
 
 from torchsite.model import SITE
@@ -79,3 +80,16 @@ def test_prototypes_of_learned_features_become_grey_pictures_in_the_unit_interva
     pictures = prototype_pictures(prototypes)
     assert pictures.shape == (1, 2, 1, 4, 4)
     assert 0 <= float(pictures.min()) <= float(pictures.max()) <= 1
+
+
+def test_names_are_no_formulas():
+    figure, grid = new_figure(1, 1, title="a$_$b")
+    show_heatmap(grid[0][0], torch.zeros(2, 2), r"$\frac{$")
+    grid[0][0].set_axis_on()
+    grid[0][0].set_xticks([0, 1], ["$x$", "$_$"])
+    svg = io.BytesIO()
+    with rc_context({"svg.fonttype": "none"}):
+        figure.savefig(svg, format="svg")
+    for name in ("a$_$b", r"$\frac{$", "$x$", "$_$"):
+        assert f">{name}</text>" in svg.getvalue().decode()
+    assert png(figure)

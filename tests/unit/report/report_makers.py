@@ -7,7 +7,7 @@ from torchsite.evaluation.examine import examine
 from torchsite.model import SITE, BlackBox
 from torchsite.transforms import TransformFamily
 
-CLASSES = ("round", "square", "<b>odd</b>")
+CLASSES = ("round", "a$_$b", "<b>odd</b>")  # neither a formula nor markup
 COMMON = {
     "image_shape": (3, 16, 16),
     "classes": CLASSES,
