@@ -32,7 +32,7 @@ class PlainFigure(Figure):
     def draw(self, renderer: RendererBase) -> None:
         """Draw everything; no text is parsed as mathematics."""
         for text in self.findobj(Text):
-            text.set_parse_math(False)  # type: ignore[attr-defined]
+            text.set_parse_math(False)
         super().draw(renderer)
 
 
