@@ -37,7 +37,7 @@ def run(n_images: int, n_transforms: int, batch: int) -> None:
         if number == 1:  # two batches warm the allocator up
             start, before, warm = time.perf_counter(), peak_megabytes(), first + n
     seconds = time.perf_counter() - start
-    result = metric.compute()
+    result = metric.result()
     state = metric.sums.numel() * metric.sums.element_size() / 2**20
     per_picture = 1000 * seconds / ((n_images - warm) * n_transforms)
     threads = torch.get_num_threads()

@@ -115,7 +115,7 @@ def drawn_mask_k(model: Ridge, images: Tensor, labels: Tensor) -> Figure:
     """A digit that loses its least important pixels and is then turned; accuracy and log-odds."""
     metric = MaskK(model, poses=Poses(GENTLE, n=4), n_resamples=200)
     metric.update(images, labels)
-    found = metric.compute()
+    found = metric.result()
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     axes = figure.subplot_mosaic("abcXXYY\ndefXXYY")
     one, turn = images[2:3], AffineTransform.rotation(25.0)
@@ -136,7 +136,7 @@ def drawn_insertion_deletion(model: Ridge, images: Tensor, labels: Tensor) -> Fi
     for axis, kind in zip(figure.subplots(1, 2), (Insertion, Deletion), strict=True):
         metric = kind(model, n_resamples=200)
         metric.update(images, labels, classes=classes)
-        found = metric.compute()
+        found = metric.result()
         _curves(axis, found.fractions, found.curve, found.random_curve, kind.__name__.lower())
         axis.set_xlabel("fraction of pixels")
     return figure
@@ -172,7 +172,7 @@ def drawn_completeness(model: Ridge, images: Tensor, labels: Tensor) -> Figure:
         metric.update(images, labels)
         axis.scatter(logits, explain(images, labels).sum((1, 2)).detach(), s=6)
         axis.axline((0, 0), slope=1, color="grey", lw=0.8)
-        axis.set(xlabel="logit", ylabel="Σ heatmap", title=f"{name}: worst {metric.compute().worst:.0e}")
+        axis.set(xlabel="logit", ylabel="Σ heatmap", title=f"{name}: worst {metric.result().worst:.0e}")
     return figure
 
 
@@ -190,7 +190,7 @@ def drawn_sanity(model: Ridge, images: Tensor, labels: Tensor) -> Figure:
     for row, (name, function) in zip(figure.subplots(3, 2), functions.items(), strict=True):
         metric = Sanity(function, model, n_resamples=100)
         metric.update(images, labels)
-        found = metric.compute()
+        found = metric.result()
         before, after = function(model, one, its_class), function(damaged, one, its_class)
         _picture(row[0], before[0], f"{name}, trained", HEAT)
         title = f"permuted: ρ = {found.score.value:.2f}, floor {found.floor.value:.2f}"
@@ -204,7 +204,7 @@ def drawn_prediction_equivariance(model: Ridge, images: Tensor, labels: Tensor) 
         model, poses=Poses(TransformFamily(max_shift=0.15), n=16), n_resamples=200
     )
     metric.update(images, labels)
-    found = metric.compute()
+    found = metric.result()
     figure = Figure(figsize=(8, 3), layout="constrained")
     units = {"angle": "degrees turned", "shift": "share of the side shifted"}
     for axis, (name, unit) in zip(figure.subplots(1, 2, sharey=True), units.items(), strict=True):
@@ -231,7 +231,7 @@ def drawn_prototypes(model: Ridge, images: Tensor, labels: Tensor) -> Figure:
     for c, axis in enumerate(figure.subplots(1, 10)):
         _picture(axis, prototypes.weights.data[c, 0], f"“{named[c]}”")
         axis.title.set_color("C2" if named[c] == c else "C3")
-    share = metric.compute().untransformed.value
+    share = metric.result().untransformed.value
     figure.suptitle(
         f"prototypes of 0 … 9, from class mean to mean of all: {share:.0%} recognised, floor 10 %"
     )

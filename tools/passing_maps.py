@@ -51,7 +51,7 @@ def measured(name: str, explain: MapOf, **options: Any) -> Any:
     explainer = as_explainer(explain, PARTS.objects)
     metric = METRICS[name](explainer, poses=POSES, n_classes=len(COLOURS) + 1, n_resamples=0, **options)
     metric.update(IMAGES, LABELS, regions=REGIONS.float())
-    return metric.compute()
+    return metric.result()
 
 
 def drawn_patch_deletion() -> Figure:
@@ -233,7 +233,7 @@ def _motion(explain: MapOf) -> Any:
     looks = [as_explainer(explain, model) for model in (PARTS.objects, PARTS.scenes)]
     metric = ObjectMotion(*looks, poses=POSES, n_resamples=0)
     metric.update(IMAGES, LABELS, PARTS.pictures.scene_labels, REGIONS, SCENES)
-    return metric.compute()
+    return metric.result()
 
 
 def _contrast(makers: Sequence[MapOf]) -> Any:
@@ -241,7 +241,7 @@ def _contrast(makers: Sequence[MapOf]) -> Any:
     looks = [as_explainer(maker, model) for maker, model in zip(makers, models, strict=True)]
     metric = BAM(*looks, n_resamples=0)
     metric.update(IMAGES, LABELS, PARTS.pictures.scene_labels, REGIONS, SCENES)
-    return metric.compute()
+    return metric.result()
 
 
 def _pair(failing: str) -> dict[str, MapOf]:

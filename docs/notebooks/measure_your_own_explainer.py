@@ -49,7 +49,7 @@ from torchsite.metrics import METRICS
 
 patches = METRICS["patch_deletion"](explain, model, n_classes=10)
 patches.update(images, labels)
-found = patches.compute()
+found = patches.result()
 print("rank correlation      ", found.correlation)
 print("another picture's map ", found.floor)
 

@@ -48,7 +48,7 @@ def test_a_block_is_short_and_runs(title, tmp_path, monkeypatch):
 def test_the_method_is_measured_and_the_metric_is_a_share(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "x ⊙ gradient" in run(BLOCKS["A method"])[1]
-    share = run(BLOCKS["A metric"])[0]["measure"].compute()
+    share = run(BLOCKS["A metric"])[0]["measure"].result()
     assert 0 < share.low <= share.value <= share.high < 1
 
 

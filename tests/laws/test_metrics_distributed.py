@@ -32,7 +32,7 @@ def measure(parts):
     found = metric()
     for part in parts:
         found.update(images[part], classes[part], indices=part)
-    return found.compute()
+    return found.result()
 
 
 def parts():

@@ -61,7 +61,7 @@ def run(metric, images, labels, **options):
     for part in torch.arange(len(images)).split(25):
         extra = {key: value[part] for key, value in options.items()}
         metric.update(images[part], labels[part], indices=part, **extra)
-    return metric.compute()
+    return metric.result()
 
 
 @each_maker
@@ -86,7 +86,7 @@ def test_a_model_that_is_a_sum_of_local_terms_has_a_map_of_score_1(fill, seed):
     truth = Weighted(seed).evidence(images, labels, background)
     planted = PatchDeletion(lambda x, c: truth, Weighted(seed), fills=(fill,), **FAST)
     planted.update(images, labels)
-    assert planted.compute().correlation.value == pytest.approx(1, abs=1e-9)
+    assert planted.result().correlation.value == pytest.approx(1, abs=1e-9)
 
 
 @each_maker

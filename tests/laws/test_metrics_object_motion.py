@@ -45,7 +45,7 @@ def measured(of_objects, of_scenes):
     labels = torch.zeros(N, dtype=torch.int64)
     for part in torch.arange(N).split(10):
         metric.update(images[part], labels[part], labels[part], regions[part], scenes[part], indices=part)
-    return metric.compute()
+    return metric.result()
 
 
 def test_maps_of_the_parts_follow_their_parts():
@@ -91,6 +91,6 @@ def test_pictures_that_are_named_wrongly_do_not_count():
     metric = ObjectMotion(*explainers, poses=POSES, n_resamples=5)
     wrong = torch.ones(4, dtype=torch.int64)
     metric.update(images, wrong, torch.zeros(4, dtype=torch.int64), regions, scenes)
-    found = metric.compute()
+    found = metric.result()
     assert math.isnan(found.object_follows.raw.value)
     assert found.scene_stays.raw.value > 0.5

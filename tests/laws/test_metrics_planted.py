@@ -39,7 +39,7 @@ def perfect(images, _):
 def run(kind, explain, images, labels, poses=STILL):
     metric = kind(explain, Brightness(), poses=poses, n_resamples=50)
     metric.update(images, labels)
-    return metric.compute()
+    return metric.result()
 
 
 @settings(max_examples=8, deadline=None)

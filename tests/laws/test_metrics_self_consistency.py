@@ -92,5 +92,5 @@ def test_two_replicas_merge_to_the_single_run():
             metric.update(images[part], classes[part], indices=part)
     left.merge_state(right)
     assert torch.allclose(left.sums, single.sums, rtol=1e-12)
-    assert left.compute().calibrated == pytest.approx(single.compute().calibrated, abs=1e-12)
+    assert left.result().calibrated == pytest.approx(single.result().calibrated, abs=1e-12)
     assert not torch.equal(right.sums, single.sums)

@@ -108,7 +108,7 @@ def test_replicas_merge_to_the_single_run(name):
         for metric in (single, (left, right)[number % 2]):
             feed(metric, images, labels, part)
     left.merge_state(right)
-    found, expected = figures(plain(left.compute())), figures(plain(single.compute()))
+    found, expected = figures(plain(left.result())), figures(plain(single.result()))
     assert found == pytest.approx(expected, abs=1e-9, nan_ok=True)
     assert any(math.isfinite(number) for number in found)
 
@@ -130,7 +130,7 @@ def test_measuring_leaves_the_model_and_the_global_random_state_alone(name):
     before, random_state = copy.deepcopy(model.state_dict()), torch.get_rng_state()
     metric = build(name, model)
     feed(metric, images, labels, PARTS[0])
-    metric.compute()
+    metric.result()
     assert model.training
     assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
     assert torch.equal(random_state, torch.get_rng_state())
@@ -165,7 +165,7 @@ def test_the_value_lies_in_its_interval_and_headlines_exist(name):
     metric = build(name, Templates())
     for part in PARTS:
         feed(metric, images, labels, part)
-    result = plain(metric.compute())
+    result = plain(metric.result())
     paths = [path for pattern in metric.headline for path in score_paths(result, pattern)]
     assert len(paths) >= len(metric.headline)
     for path in paths:
@@ -197,4 +197,4 @@ def test_a_batch_that_makes_no_mosaic_asks_nobody():
     tones, classes = tone_pictures(N, side=SIDE)
     same = (classes == classes[0]).nonzero().flatten()[:2]
     metric.update(tones[same], classes[same])
-    assert metric.compute().mosaics["2x2"].n == 0
+    assert metric.result().mosaics["2x2"].n == 0

@@ -82,7 +82,7 @@ def test_self_consistency():
     model, (images, classes) = Linear(), draw(7, 4)
     metric = SelfConsistency(evidence, model, poses=POSES, n_classes=CLASSES, n_resamples=20)
     metric.update(images, classes)
-    found = metric.compute()
+    found = metric.result()
     raw, floor, centred, of_class_1 = [], [], [], []
     for number in range(POSES.n):
         transform = POSES.of(torch.arange(7), number)
@@ -133,7 +133,7 @@ def test_pointing_game_is_the_mean_over_classes():
     labels = torch.tensor([0, 0, 0, 0, 0, 1, 1, 2, 2])
     metric = PointingGame(evidence, model, poses=POSES, n_classes=CLASSES, n_resamples=20)
     metric.update(images, labels, regions=strokes(images))
-    found = metric.compute()
+    found = metric.result()
     for tolerance in (0, 2):
         rates = {"untransformed": [], "transformed": []}
         for c in range(CLASSES):
@@ -157,7 +157,7 @@ def test_mask_k():
     model, (images, labels) = Linear(), draw(6, 8)
     metric = MaskK(evidence, model, poses=POSES, fractions=(0.0, 0.3, 0.8), fill=0.25, n_resamples=20)
     metric.update(images, labels)
-    found = metric.compute()
+    found = metric.result()
     for k, n in enumerate((0, round(0.3 * SIDE**2), round(0.8 * SIDE**2))):
         right, odds = [], []
         for j in range(6):
@@ -204,7 +204,7 @@ def test_bam():
     explain = [lambda x, c, m=m: evidence(m, x, c) for m in (f_object, f_scene)]
     metric = BAM(as_explainer(explain[0], f_object), as_explainer(explain[1], f_scene), n_resamples=20)
     metric.update(shown, objects, scenes, regions, bare, patched)
-    found = metric.compute()
+    found = metric.result()
     contrast, dependent, independent = [], [], []
     for j in range(40):
         one = slice(j, j + 1)
@@ -254,5 +254,5 @@ def test_deletion_is_pixel_flipping_of_quantus():
     )
     metric = Deletion(evidence, model, fractions=[step / 9 for step in range(10)], n_resamples=20)
     metric.update(images, labels)
-    ours = [point.value for point in metric.compute().curve[1:]]
+    ours = [point.value for point in metric.result().curve[1:]]
     assert ours == pytest.approx(np.mean(theirs, axis=0).tolist(), abs=1e-5)

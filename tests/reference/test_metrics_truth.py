@@ -41,7 +41,7 @@ def test_patch_deletion(grid):
     images, model = images.double(), convnet(channels=3).eval().double()
     metric = PatchDeletion(gradient, model, grid=grid, fills=("mean", 0.0), **FAST)
     metric.update(images, classes)
-    found = metric.compute()
+    found = metric.result()
 
     def relative(picture, label):
         with torch.no_grad():
@@ -103,9 +103,9 @@ def test_one_map_share():
     mean = maps.mean(0)
     expected = sum(float(mean @ mean) for _ in range(9)) / sum(float(row @ row) for row in maps)
     residual = sum(float((row - mean) @ (row - mean)) for row in maps)
-    assert metric.compute().share.value == pytest.approx(expected, abs=1e-9)
+    assert metric.result().share.value == pytest.approx(expected, abs=1e-9)
     assert 1 - residual / (maps**2).sum() == pytest.approx(expected, abs=1e-9)
-    assert metric.compute().unrelated == pytest.approx(1 / 9)
+    assert metric.result().unrelated == pytest.approx(1 / 9)
 
 
 def test_large_maps_are_averaged_and_small_ones_kept():
@@ -122,7 +122,7 @@ def test_energy_pointing():
     signed = lambda x, c: x[:, 0] - 0.5  # noqa: E731
     metric = EnergyPointing(signed, poses=POSES, **FAST)
     metric.update(images, labels, regions=regions)
-    found = metric.compute()
+    found = metric.result()
     shares, areas = [], []
     for i in range(4):
         heat = signed(images[i : i + 1], None)[0].double()
@@ -150,8 +150,8 @@ def test_black_corners_are_the_self_consistency():
     plain = SelfConsistency(gradient, model, poses=POSES, **FAST)
     for metric in (control, plain):
         metric.update(images, classes)
-    expected = plain.compute()
-    for found, wanted in zip(control.compute().black, expected[:4], strict=True):
+    expected = plain.result()
+    for found, wanted in zip(control.result().black, expected[:4], strict=True):
         assert found == pytest.approx(wanted, abs=1e-12)
 
 
@@ -160,7 +160,7 @@ def test_frame_control():
     model = convnet(channels=3).eval()
     metric = FrameControl(gradient, model, poses=POSES, fills=("mean", "reflection"), **FAST)
     metric.update(images, classes)
-    found = metric.compute()
+    found = metric.result()
     grey = images.double().mean((2, 3), keepdim=True).float().expand_as(images)
     with torch.no_grad():
         seen = torch.tensor([int(model(grey[i : i + 1])[0].argmax()) for i in range(4)])
@@ -206,7 +206,7 @@ def test_grid_pointing():
             heat = explain(canvas, labels[i : i + 1])[0].double().clamp_min(0)
             top, left = 6 * (place // 2), 6 * (place % 2)
             shares.append(float(heat[top : top + 6, left : left + 6].sum() / heat.sum()))
-    found = metric.compute()
+    found = metric.result()
     assert found.share.value == pytest.approx(np.mean(shares), abs=1e-6)
     assert (found.chance, found.mosaics["2x2"].n) == (0.25, len(shares))
 
@@ -237,7 +237,7 @@ def test_each_filling_is_a_measure_of_its_own(kind):
     apart = [kind(gradient, model, fills=(name,), **FAST) for name in ("black", "blur")]
     for metric in (both, *apart):
         metric.update(images, classes)
-    found, (black, blur) = both.compute(), (metric.compute() for metric in apart)
+    found, (black, blur) = both.result(), (metric.result() for metric in apart)
     area = lambda curves: getattr(curves, "log_odds", curves).area.value  # noqa: E731
     assert area(found) == area(found.fills["black"]) == pytest.approx(area(black), abs=1e-12)
     assert area(found.fills["blur"]) == pytest.approx(area(blur), abs=1e-12)

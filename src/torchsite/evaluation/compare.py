@@ -161,7 +161,7 @@ class _Table:
             seen += len(images)
             if self.watch is not None:
                 self.watch(label, number * len(self.dataset) + seen, self.n_cells * len(self.dataset))
-        values: Mapping[str, Any] = plain(measure.compute())
+        values: Mapping[str, Any] = plain(measure.result())
         return values
 
 

@@ -68,7 +68,7 @@ def evaluate(
         shared.forget()
         if watch is not None:
             watch("measuring", int(indices[-1]) + 1, len(data))
-    values = {name: plain(measure.compute()) for name, measure in measures.items()}
+    values = {name: plain(measure.result()) for name, measure in measures.items()}
     config = {
         "model": to_mapping(model.config),
         "data": data.title,

@@ -1,7 +1,9 @@
 """Measures of explanations, each beside what a map without information would have got.
 
 `METRICS[name](explain, model, poses=…, n_classes=…)` is a torchmetrics `Metric`: `update(images, labels,
-classes, indices, regions)`, `compute()`. `explain` is whatever `as_explainer` takes.
+classes, indices, regions)`; `compute()` gives its scores as scalar tensors by name, for `MetricCollection`
+and `self.log_dict`; `result()` gives all figures, with floors and intervals. `explain` is whatever
+`as_explainer` takes.
 """
 
 from collections.abc import Mapping
@@ -10,7 +12,7 @@ from torchsite.metrics.accuracy import Accuracy, AccuracyResult
 from torchsite.metrics.bam import BAM, BAMResult, insignificant_patch
 from torchsite.metrics.completeness import Completeness, CompletenessResult, completeness_error
 from torchsite.metrics.energy_pointing import EnergyPointing, EnergyPointingResult
-from torchsite.metrics.estimate import Estimate, plain
+from torchsite.metrics.estimate import Estimate, plain, scores_of
 from torchsite.metrics.explainer import Explainer, as_explainer
 from torchsite.metrics.frame_control import FrameControl, FrameControlResult
 from torchsite.metrics.grid_pointing import GridPointing, GridPointingResult
@@ -104,6 +106,7 @@ __all__ = [
     "completeness_error",
     "insignificant_patch",
     "plain",
+    "scores_of",
     "self_consistency",
     "strokes",
 ]

@@ -73,3 +73,25 @@ def plain(result: Any) -> Any:
     if isinstance(result, Sequence) and not isinstance(result, str):
         return [plain(value) for value in result]
     return None if isinstance(result, float) and not math.isfinite(result) else result
+
+
+def scores_of(result: Any, names: Sequence[str]) -> dict[str, float]:
+    """The values that stand at dotted places of a result; `*` is every name there."""
+    found = {}
+    for name in names:
+        places = {"": result}
+        for step in name.split("."):
+            places = {
+                f"{place}.{key}".removeprefix("."): value
+                for place, whole in places.items()
+                for key, value in _parts(whole).items()
+                if step in ("*", key)
+            }
+        found |= {
+            place: value.value if isinstance(value, Estimate) else value for place, value in places.items()
+        }
+    return found
+
+
+def _parts(result: Any) -> Mapping[str, Any]:
+    return result if isinstance(result, Mapping) else result._asdict()

@@ -17,7 +17,7 @@ from torchmetrics import Metric
 
 from torchsite.data import ImagesLike
 from torchsite.errors import ConfigError, ShapeError
-from torchsite.metrics.estimate import N_RESAMPLES, resample_weights
+from torchsite.metrics.estimate import N_RESAMPLES, resample_weights, scores_of
 from torchsite.metrics.explainer import Explainer, as_explainer, pictures_for
 from torchsite.metrics.poses import Poses
 from torchsite.randomness import Rng, make_rng
@@ -105,9 +105,17 @@ class Bootstrapped(Metric):
             raise ConfigError(f"expected counts, got n_resamples={n_resamples}")
         self.add_state("n_seen", torch.tensor(0), dist_reduce_fx="sum")
 
-    def compute(self) -> Any:
-        """The result over everything seen, with intervals."""
-        return self._compute(self.sums)
+    def compute(self) -> dict[str, Tensor]:
+        """The scores of `headline` as scalars, by the names of their places in `result()`."""
+        found = scores_of(self._compute(self.sums), self.headline)
+        return {name: torch.tensor(value, device=self.device) for name, value in found.items()}
+
+    def result(self) -> Any:
+        """Everything found over all that was seen, in all processes: floors, curves, and intervals."""
+        with self.sync_context(
+            self.dist_sync_fn, should_sync=self._to_sync, should_unsync=self._should_unsync
+        ):
+            return self._compute(self.sums)
 
     def passes(self) -> Passes | None:
         """What it asks for each picture, with these options; None where a measure does not say."""

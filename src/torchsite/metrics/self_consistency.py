@@ -80,7 +80,7 @@ def self_consistency(
     metric = SelfConsistency(explain, poses=poses, sync_on_compute=False, **options)  # of this process alone
     for part in torch.arange(len(images)).tensor_split(math.ceil(len(images) / max(chunk, 3))):
         metric.update(images[part], classes[part], indices=part)
-    result: SelfConsistencyResult = metric.compute()
+    result: SelfConsistencyResult = metric.result()
     return result
 
 

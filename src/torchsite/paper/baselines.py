@@ -169,7 +169,7 @@ def accuracy_of(baseline: Baseline, test: Dataset) -> Accuracy:
     metric = METRICS["accuracy"](model, model, poses=Poses(n=N_TRANSFORMS))
     for images, labels in batches(test, BATCH):
         metric.update(images, labels)
-    found: Accuracy = plain(metric.compute())
+    found: Accuracy = plain(metric.result())
     return found
 
 

@@ -131,7 +131,7 @@ def _moved(parts: Planted, maker: MapOf, family: TransformFamily) -> dict[str, A
         part = parts.pictures[rows]
         images, bare = to_float(part.images), to_float(part.scenes_only)
         metric.update(images, part.object_labels, part.scene_labels, part.regions, bare, indices=rows)
-    values: dict[str, Any] = plain(metric.compute())
+    values: dict[str, Any] = plain(metric.result())
     return values
 
 

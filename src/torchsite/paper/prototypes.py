@@ -119,7 +119,7 @@ def measured(model: SITE, test: Dataset, judges: Mapping[str, nn.Module]) -> dic
         for measure in measures.values():
             measure.update(images, labels, labels, indices)
         shared.forget()
-    return {name: plain(measure.compute()) for name, measure in measures.items()}
+    return {name: plain(measure.result()) for name, measure in measures.items()}
 
 
 def accuracy(judge: nn.Module, test: Dataset, model: SITE) -> Any:
@@ -127,7 +127,7 @@ def accuracy(judge: nn.Module, test: Dataset, model: SITE) -> Any:
     measure = Accuracy(lambda images, _: images[:, 0], judge, poses=Poses(model.config.family, n=1))
     for number_, (images, labels) in enumerate(batches(test, BATCH)):
         measure.update(images, labels, labels, number_ * BATCH + torch.arange(len(images)))
-    return plain(measure.compute())
+    return plain(measure.result())
 
 
 def drawn(model: SITE, test: Dataset) -> dict[str, Tensor]:

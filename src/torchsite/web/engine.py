@@ -149,7 +149,7 @@ def _hiding(served: Served, image: Tensor, heatmap: Tensor, label: Tensor) -> fl
     """Patch deletion of one map: does it say of patches what hiding them does?"""
     metric = PatchDeletion(lambda images, classes: heatmap[None], served.model, n_resamples=0)
     metric.update(image[None], label[None])
-    return float(metric.compute().correlation.value)
+    return float(metric.result().correlation.value)
 
 
 @torch.no_grad()

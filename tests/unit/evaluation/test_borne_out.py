@@ -15,5 +15,5 @@ def test_its_mean_is_patch_deletion():
     checks = deletion_check(model, explanation)
     measure = METRICS["patch_deletion"](model, model)
     measure.update(images, explanation.predicted, explanation.predicted, torch.arange(6))
-    assert float(checks.mean()) == pytest.approx(measure.compute().correlation.value, abs=0.02)
+    assert float(checks.mean()) == pytest.approx(measure.result().correlation.value, abs=0.02)
     assert (checks.abs() <= 1 + 1e-6).all()

@@ -77,7 +77,7 @@ def test_shared_passes_change_no_figure(models, digits):
     for name in ("accuracy", "prediction_equivariance", "self_consistency"):
         alone = METRICS[name](models[0], models[0], poses=poses, n_classes=10)
         alone.update(images, digits.labels, classes)
-        assert shared[name] == plain(alone.compute()), name
+        assert shared[name] == plain(alone.result()), name
 
 
 def test_bright_pixels_of_grey_pictures_are_taken_for_the_object_only_where_they_are(models, digits):

@@ -109,4 +109,4 @@ def test_gradients_work_inside_a_metric():
     images, classes = noise(6)
     metric = SelfConsistency(gradient, convnet().eval(), n_resamples=10)
     metric.update(images, classes)
-    assert 0 < metric.compute().raw.value <= 1
+    assert 0 < metric.result().raw.value <= 1

@@ -49,10 +49,10 @@ def test_accuracy_and_equivariance_without_motion():
     images, labels = spot_pictures(10)
     accuracy = Accuracy(gradient, Spot(), poses=STILL, **FAST)
     accuracy.update(images, labels)
-    assert accuracy.compute() == ((1, 1, 1), (1, 1, 1))
+    assert accuracy.result() == ((1, 1, 1), (1, 1, 1))
     survival = PredictionEquivariance(gradient, Spot(), poses=STILL, n_classes=2, **FAST)
     survival.update(images, labels)
-    found = survival.compute()
+    found = survival.result()
     assert found.share.value == 1
     assert found.calibrated.value == 1
     assert not found.curves
@@ -62,7 +62,7 @@ def test_a_model_that_always_answers_the_same_survives_but_calibrates_to_0():
     images, labels = noise(10)
     metric = PredictionEquivariance(gradient, Constant(), n_classes=4, **FAST)
     metric.update(images, labels)
-    found = metric.compute()
+    found = metric.result()
     assert (found.share.value, found.floor.value, found.calibrated.value) == (1, 1, 0)
     assert math.isnan(found.per_class[0].share.value)
 
@@ -72,17 +72,17 @@ def test_completeness_of_a_complete_and_of_an_incomplete_explanation():
     model = templates()
     complete = Completeness(model, **FAST)
     complete.update(images, labels)
-    assert complete.compute().worst < 1e-5
+    assert complete.result().worst < 1e-5
     lame = Completeness(lambda x, c: x[:, 0] * 0, model, **FAST)
     lame.update(images, labels)
-    assert lame.compute().worst == pytest.approx(1, abs=1e-6)
+    assert lame.result().worst == pytest.approx(1, abs=1e-6)
     assert math.isnan(Completeness(model, **FAST)._compute(torch.zeros(3, 2)).worst)
 
 
 def pointed(explain, images, labels, **options):
     metric = PointingGame(explain, poses=STILL, n_classes=4, **FAST, **options)
     metric.update(images, labels, regions=strokes(images))
-    return metric.compute().untransformed
+    return metric.result().untransformed
 
 
 def test_pointing_at_anything_scores_the_area():
@@ -121,7 +121,7 @@ def test_maps_of_the_model_lose_their_rank_and_maps_of_the_picture_keep_it(mode)
     for explain, expected in ((gradient, None), (lambda m, x, c: x[:, 0], 1.0)):
         metric = Sanity(explain, model, mode=mode, n_stages=2, **FAST)
         metric.update(images, labels)
-        found = metric.compute()
+        found = metric.result()
         assert len(found.stages) == len(found.correlation) == 2
         assert (found.score.value == pytest.approx(1)) if expected else found.score.value < 0.8
         assert abs(found.floor.value) < 0.6
@@ -157,7 +157,7 @@ def test_prototypes_are_recognised_by_a_judge_that_knows_them():
     for judge, share in ((model, 1.0), (Templates(eye.roll(1, 0)), 0.0), (Constant(), 0.25)):
         metric = PrototypeRecognition(model, judge=judge, n_classes=4, poses=STILL, **FAST)
         metric.update(images, labels)
-        found = metric.compute()
+        found = metric.result()
         assert found.untransformed.value == found.transformed.value == share
         assert found.floor == 0.25
 
@@ -182,7 +182,7 @@ def test_the_nearest_prototype_is_that_of_the_largest_cosine_and_not_of_the_larg
         model = Templates(equal * sizes[:, None, None, None])
         metric = PrototypeLikeness(model, n_classes=4, poses=STILL, **FAST)
         metric.update(images, labels)
-        found, reasons = metric.compute(), model.explain(images)
+        found, reasons = metric.result(), model.explain(images)
         cosines = torch.nn.functional.cosine_similarity(
             reasons.prototypes.flatten(2), images.flatten(1)[:, None], dim=2
         )
@@ -222,7 +222,7 @@ def test_prototypes_that_are_the_picture_follow_it_and_fixed_ones_do_not():
     for model in (Copies(), Templates(images[:4] + 0)):
         metric = PrototypeLikeness(model, n_classes=4, poses=poses, **FAST)
         metric.update(images, labels)
-        scores[type(model)] = metric.compute().consistency
+        scores[type(model)] = metric.result().consistency
     copies, fixed = scores[Copies], scores[Templates]
     assert copies.raw.value == pytest.approx(1, abs=1e-5)
     assert copies.floor.value < 0.999
@@ -246,7 +246,7 @@ def test_a_constant_map_fools_iir_but_not_its_floor():
     explainer = as_explainer(constant, model)
     metric = BAM(explainer, explainer, **FAST)
     metric.update(images, right, right, strokes(images) > 0.5, images, images)
-    found = metric.compute()
+    found = metric.result()
     assert (found.mcs.value, found.idr.value) == (0, 0)
     assert found.iir.value == found.iir_floor.value == 1
     assert labels.dtype == right.dtype
@@ -258,7 +258,7 @@ def test_bam_without_patches_has_no_iir_and_refuses_what_has_no_pairs():
     metric = BAM(model, model, **FAST)
     right = model(images).argmax(1)
     metric.update(images, right, right, strokes(images) > 0.5, images)
-    assert math.isnan(metric.compute().iir.value)
+    assert math.isnan(metric.result().iir.value)
     with pytest.raises(NotApplicableError, match="pairs"):
         metric(images, right)
 
@@ -281,11 +281,11 @@ def test_a_picture_alone_in_its_batch_adds_nothing_to_the_floor():
     images, labels = noise(5)
     metric = SelfConsistency(lambda x, c: x[:, 0], n_resamples=10)
     metric.update(images[:1], labels[:1])
-    alone = metric.compute()
+    alone = metric.result()
     assert alone.raw.value == pytest.approx(1)
     assert math.isnan(alone.floor.value)
     metric.update(images[1:], labels[1:])
-    assert 0.5 < metric.compute().floor.value < 1
+    assert 0.5 < metric.result().floor.value < 1
     with pytest.raises(ShapeError, match="two or more"):
         self_consistency(lambda x, c: x[:, 0], images[:1], labels[:1], rng=make_rng(0))
 
@@ -295,7 +295,7 @@ def test_an_empty_mask_is_not_counted():
     images, labels = noise(4)
     metric = SelfConsistency(lambda x, c: x[:, 0], poses=Poses(gone, n=1), n_resamples=10)
     metric.update(images, labels)
-    assert math.isnan(metric.compute().raw.value)
+    assert math.isnan(metric.result().raw.value)
 
 
 @pytest.mark.parametrize(
@@ -333,4 +333,4 @@ def test_colour_pictures_that_are_not_square(name):
     images = torch.rand(5, 3, 14, 10, generator=rng)
     metric = METRICS[name](gradient, convnet(channels=3), n_classes=4, n_resamples=5)
     metric.update(images, torch.arange(5) % 4)
-    metric.compute()
+    metric.result()

@@ -135,7 +135,7 @@ def test_hiding_is_the_patch_deletion_of_the_moved_picture(library):
         served = library[explainer[1]]
         metric = PatchDeletion(served.explainer(explainer[0]), served.model, n_resamples=0)
         metric.update(found.images[1:], label)
-        assert pair.hiding == pytest.approx(metric.compute().correlation.value, abs=1e-3)
+        assert pair.hiding == pytest.approx(metric.result().correlation.value, abs=1e-3)
         assert -1 <= pair.hiding <= 1
     assert [row.hiding for row in render(found).rows] == [pair.hiding for pair in found.pairs.values()]
 

@@ -77,7 +77,7 @@ def measure_method(
             _update(measures, looks, bam[rows], None if patched is None else patched[rows], start, named)
     except NotApplicableError as error:
         return {"reason": str(error)}
-    found = {name: plain(measure.compute()) for name, measure in measures.items()}
+    found = {name: plain(measure.result()) for name, measure in measures.items()}
     values: dict[str, Any] = {pose: found[f"bam {pose}"] for pose in POSES}
     for what in ("objects", "scenes"):
         values[f"pointing {what}"] = {

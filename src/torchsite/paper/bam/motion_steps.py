@@ -127,7 +127,7 @@ def motion_cell(explaining: Explaining, models: Models, bam: BamDataset) -> Cell
         explaining.name,
         MOTION,
         describe_options(explaining.options),
-        plain(metric.compute()),
+        plain(metric.result()),
         seconds=time.perf_counter() - started,
         explain_seconds=sum(watch.seconds for watch in watches),
         n_explained=sum(watch.n for watch in watches),
