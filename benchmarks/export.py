@@ -18,6 +18,7 @@ from rich.table import Table
 
 from torchsite.cli.export import N_CALIBRATION, judge
 from torchsite.data import load_dataset, to_float
+from torchsite.evaluation.fingerprints import weights_of
 from torchsite.model import SITE, load
 from torchsite.model.export import OnnxModel, export_onnx, quantise
 from torchsite.results import Result
@@ -91,7 +92,8 @@ def main() -> None:
     console.print(table, {key: values[key] for key in values if key != "milliseconds"})
     if args.out:
         settings = {key: str(value) for key, value in vars(args).items() if key != "out"}
-        Result("export", values, settings, 0, time.monotonic() - start).save(args.out)
+        weights = {"weights": {args.model: weights_of(load(args.model))}}
+        Result("export", values, settings | weights, 0, time.monotonic() - start).save(args.out)
 
 
 if __name__ == "__main__":

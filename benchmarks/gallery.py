@@ -19,6 +19,7 @@ import time
 import torch
 
 from torchsite.data import load_dataset, to_float
+from torchsite.evaluation.fingerprints import weights_of
 from torchsite.model import SITE, BlackBox, load
 from torchsite.model.gallery import Gallery, as_keys, likeness
 from torchsite.randomness import make_rng, uniform
@@ -88,6 +89,7 @@ def main() -> None:
     values = measure(model, judge, to_float(data.images[-args.limit :]), args.seed)
     assert model.gallery is not None
     about = {"drawn": model.gallery.drawn, "exemplars": len(model.gallery), **vars(args)}
+    about["weights"] = {args.model: weights_of(model), args.judge: weights_of(judge)}
     result = Result("gallery", values, about, args.seed, time.perf_counter() - start)
     print(result.values)
     if args.out:

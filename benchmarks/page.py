@@ -25,6 +25,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from torchsite.evaluation.fingerprints import weights_of
 from torchsite.model import SITE, load, shipped_models
 from torchsite.results import Result
 from torchsite.web.page import write_page
@@ -148,7 +149,14 @@ def main() -> None:
         version = browser.version
         browser.close()
     if options.out:
-        config = {"seconds": options.seconds, "visits": VISITS, "chromium": version, "runtime": VERSION}
+        weights = {name: weights_of(load(name)) for name in found}
+        config = {
+            "weights": weights,
+            "seconds": options.seconds,
+            "visits": VISITS,
+            "chromium": version,
+            "runtime": VERSION,
+        }
         Result("page", {"pages": found}, config, 0, round(time.monotonic() - start, 1)).save(options.out)
 
 

@@ -28,6 +28,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from torchsite.evaluation.fingerprints import weights_of
+from torchsite.model import load as open_model
+from torchsite.model import shipped_models
 from torchsite.results import Result
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -214,7 +217,11 @@ def main() -> None:
             loads[model["name"]] = asdict(load(address, model["name"], options.clients, options.seconds))
             print(f"{model['name']}: {options.clients} clients {loads[model['name']]}", flush=True)
     if options.out:
-        config = {"seconds": options.seconds, "clients": options.clients}
+        weights = {
+            place.name: weights_of(open_model(place))
+            for place in (*shipped_models().values(), *options.model)
+        }
+        config = {"weights": weights, "seconds": options.seconds, "clients": options.clients}
         values = {"updates_per_second": found, "load": loads}
         Result("web", values, config, 0, round(time.monotonic() - start, 1)).save(options.out)
 

@@ -12,12 +12,10 @@ if TYPE_CHECKING:
 
 
 def open_model(name: str) -> "SITE | BlackBox":
-    """Any saved model."""
-    from torchsite.model import SITE, BlackBox, load
+    """A saved SITE model or black box; any other kind is an error."""
+    from torchsite.model import load_classifier
 
-    loaded = load(name)
-    assert isinstance(loaded, SITE | BlackBox)  # the two kinds there are
-    return loaded
+    return load_classifier(name)
 
 
 def open_site(name: str) -> "SITE":

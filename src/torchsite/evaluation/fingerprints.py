@@ -17,6 +17,11 @@ def fingerprint(*tensors: Tensor) -> str:
     return digest.hexdigest()[:16]
 
 
+def weights_of(*models: nn.Module) -> str:
+    """The checksum of all weights of some models."""
+    return fingerprint(*(tensor for model in models for tensor in model.state_dict().values()))
+
+
 def describe_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as plain data: models by their weights, all else that JSON lacks by its text."""
     return {name: _describe(value) for name, value in options.items()}
@@ -24,7 +29,7 @@ def describe_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _describe(value: Any) -> Any:
     if isinstance(value, nn.Module):
-        return {"model": type(value).__name__, "weights": fingerprint(*value.state_dict().values())}
+        return {"model": type(value).__name__, "weights": weights_of(value)}
     if isinstance(value, list | tuple):
         return [_describe(item) for item in value]
     return (

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from torchsite.errors import NotApplicableError
 from torchsite.model.b_cos import BCos
 from torchsite.model.base import ImageClassifier
 from torchsite.model.black_box import BlackBox
@@ -38,6 +39,17 @@ def load(name: Path | str, **options: Any) -> Pretrained:
     return KINDS[read_config(folder).kind].from_pretrained(folder, **options)
 
 
+def load_classifier(name: Path | str, **options: Any) -> SITE | BlackBox:
+    """A saved SITE model or black box; any other kind of model is an error that says what can be done."""
+    found = load(name, **options)
+    if not isinstance(found, SITE | BlackBox):
+        raise NotApplicableError(
+            f"{str(name)!r} is a model of the kind {found.config.kind!r}, expected a SITE model or a black "
+            "box: use it from Python, with torchsite.model.load"
+        )
+    return found
+
+
 __all__ = [
     "EXTRACTORS",
     "GENERATORS",
@@ -54,6 +66,7 @@ __all__ = [
     "PrototypeParts",
     "SiteConfig",
     "load",
+    "load_classifier",
     "save_weights",
     "shipped_models",
 ]

@@ -11,13 +11,13 @@ import torch
 from torchsite.data import Dataset, load_dataset
 from torchsite.errors import MissingExtraError, WeightsError
 from torchsite.evaluation.evaluate import evaluate
-from torchsite.evaluation.fingerprints import fingerprint
+from torchsite.evaluation.fingerprints import fingerprint, weights_of
 from torchsite.metrics import Poses
 from torchsite.model import SITE, BlackBox
 from torchsite.model.blocks import n_parameters
 from torchsite.paper.bam.data import painted_halves
 from torchsite.paper.cache import step
-from torchsite.paper.models import KINDS, train_or_load, weights_of
+from torchsite.paper.models import KINDS, train_or_load
 from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.training.auto import choose_settings
@@ -174,6 +174,7 @@ def _cell(
     training = Result.load(place / "result.json")
     return {
         "scores": dict(scores),
+        "weights": config["weights"],
         "parameters": n_parameters(model),
         "training_seconds": training.seconds,
         **training.config["budget"],

@@ -58,6 +58,11 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
         "n_probed": N_PROBED,
         "recipe": to_mapping(recipe_of(next(iter(backbones_of(quick).values())), "site", quick)),
         "sets": dict(sets_of(quick)),
+        "weights": {
+            f"{row['set']}/{row['backbone']}/{row['kind']}": row["weights"]
+            for row in table
+            if "weights" in row
+        },
         "quick": quick,
     }
     trained = sum(row.get("training_seconds", 0.0) for row in table)

@@ -6,9 +6,6 @@ Command:  torchsite reproduce baselines
 Cost:     each baseline is trained twice for each data set: on the training pictures as they are, and on the
           same pictures in one random pose each. Every training is a step of its own. One core: seven
           minutes for MNIST, forty for CIFAR-10, half of it XGBoost. With --quick, 500 embedded digits.
-
-SITE and the black box are read from the result files of `reproduce mnist` and `reproduce cifar10` in the
-folders beside this one; the columns of those that were not run stay empty.
 """
 
 import time
@@ -88,10 +85,9 @@ class Row(TypedDict):
 
 
 class Values(TypedDict):
-    """What the result file holds; `beside` has the accuracies of SITE and the black box by data set."""
+    """What the result file holds."""
 
     table: list[Row]
-    beside: dict[str, dict[str, Accuracy]]
     paper: dict[str, dict[str, float]]
 
 
@@ -110,9 +106,9 @@ def run(
     for name in ("mnist_sample",) if quick else data:
         for trained_on in TRAINED_ON:
             table += [_row(name, trained_on, baseline, folder, quick) for baseline in names]
-    beside = {name: _accuracies(folder, name, quick) for name in data}
-    values: Values = {"table": table, "beside": beside, "paper": {name: _paper(name) for name in data}}
+    values: Values = {"table": table, "paper": {name: _paper(name) for name in data}}
     config = {"family": to_mapping(TransformFamily()), "n_transforms": N_TRANSFORMS, "quick": quick}
+    config["weights"] = {}  # none of them has weights that are kept
     return save_result(Result("baselines", values, config, 0, time.monotonic() - started), folder)
 
 
@@ -122,19 +118,18 @@ def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
 
 
 def section(result: Result, pictures: Pictures) -> str:
-    """A table for each data set: the classical models, then SITE and the black box."""
+    """A table for each data set."""
     parts = [
         f"## Classical models beside SITE (Table 2)\n\n{source(result)}\n\n"
         "Each model is trained on pictures as they are, and again on the same pictures in one random pose "
-        "each (SITE and the black box: in a new pose every epoch); the paper's numbers are for test pictures "
-        "as they are.\n"
+        "each (SITE and the black box, whose accuracies stand in the tables above: in a new pose every "
+        "epoch); the paper's numbers are for test pictures as they are.\n"
     ]
     table: list[Row] = result.values["table"]
     for name in dict.fromkeys(row["data"] for row in table):
         rows = [row for row in table if row["data"] == name]
         paper: Mapping[str, float] = result.values["paper"].get(name, {})
         cells = [_cells(b, rows, paper) for b in dict.fromkeys(row["baseline"] for row in rows)]
-        cells += _cells_beside(result.values["beside"].get(name, {}), paper)
         header = [TITLES.get(name, name), "as they are → as they are", "→ moved", "moved → as they are"]
         parts.append(markdown_table([*header, "→ moved", "paper", "CPU minutes"], cells))
     return "\n".join(parts)
@@ -195,15 +190,6 @@ def _paper(name: str) -> dict[str, float]:
     return dict(PAPER[name]) | {kind: accuracy.PAPER[name][kind] for kind in KINDS}
 
 
-def _accuracies(folder: Path, name: str, quick: bool) -> dict[str, Accuracy]:
-    """The accuracies of SITE and the black box, if their experiment was run in the folder beside this one."""
-    path = folder.with_name(f"{name}-quick" if quick else name) / f"accuracy_{name}.json"
-    if not path.exists():
-        return {}
-    values = Result.load(path).values
-    return {kind: values[kind]["accuracy"] for kind in KINDS}
-
-
 def _cells(baseline: str, rows: Sequence[Row], paper: Mapping[str, float]) -> list[str]:
     """The row of one baseline on the page: trained on either kind of pictures, tested on both."""
     found = {row["trained_on"]: row for row in rows if row["baseline"] == baseline}
@@ -212,17 +198,3 @@ def _cells(baseline: str, rows: Sequence[Row], paper: Mapping[str, float]) -> li
     ]
     minutes = sum(row["cpu_seconds"] for row in found.values()) / 60
     return [method_name(baseline), *scores, number(paper.get(baseline), 3), f"{minutes:.1f}"]
-
-
-def _cells_beside(beside: Mapping[str, Accuracy], paper: Mapping[str, float]) -> list[list[str]]:
-    names = {"site": "SITE", "black_box": "black box"}
-    return [
-        [
-            names[kind],
-            *("–", "–"),
-            *(score(scores, pose) for pose in TRAINED_ON),
-            number(paper.get(kind), 3),
-            "–",
-        ]
-        for kind, scores in beside.items()
-    ]

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from torchsite.errors import ConfigError, DataError
 from torchsite.files import write_atomically
+from torchsite.paper.provenance import with_weights
 from torchsite.results import Result
 
 log = logging.getLogger(__name__)
@@ -38,7 +39,11 @@ def step(
 
 
 def save_result(result: Result, folder: Path, arrays: Mapping[str, Tensor] | None = None) -> Result:
-    """Write the result as NAME.json, and the arrays that belong to it as NAME.npz beside it."""
+    """Write the result as NAME.json, and the arrays that belong to it as NAME.npz beside it.
+
+    A result that does not state the weights that it measured is an error.
+    """
+    with_weights(result)
     if arrays is not None:
         save_arrays(folder / f"{result.name}.npz", arrays)
     result.save(folder / f"{result.name}.json")

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from torchsite.errors import ConfigError
-from torchsite.evaluation.fingerprints import fingerprint
+from torchsite.evaluation.fingerprints import weights_of
 from torchsite.model import load
 from torchsite.paper.headlines import OWN, RIVAL, method_row
+from torchsite.paper.provenance import is_of
 from torchsite.report.format import HEADLINES, estimate, look_up, markdown_table
 from torchsite.results import Result
 from torchsite.training.recipes import shipped_recipes
 
 BLACK_BOX = "_black_box"
-WEIGHTS = Path("src") / "torchsite" / "weights"
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Origin:
     licence: str
     warning: str
     recipe: str = ""  # if it is not called as the model
+    black_box_recipe: str = ""  # if that is another
 
 
 ORIGINS: Mapping[str, Origin] = {
@@ -41,6 +42,7 @@ ORIGINS: Mapping[str, Origin] = {
         "60,000 digits of 28×28 pixels, 10,000 more to test with (Y. LeCun, C. Cortes, C. Burges)",
         "Creative Commons Attribution-Share Alike 3.0, as its copies state it",
         "It knows centred digits, white on black. It calls anything else a digit as well.",
+        black_box_recipe="mnist_first",
     ),
     "fashion_mnist": Origin(
         "Fashion-MNIST",
@@ -48,6 +50,7 @@ ORIGINS: Mapping[str, Origin] = {
         "60,000 pictures of clothes of 28×28 pixels, 10,000 more to test with (Zalando Research)",
         "MIT",
         "It knows centred clothes from one shop's catalogue. It calls anything else clothes as well.",
+        black_box_recipe="fashion_mnist_first",
     ),
     "cifar10": Origin(
         "CIFAR-10",
@@ -55,6 +58,7 @@ ORIGINS: Mapping[str, Origin] = {
         "50,000 photographs of 32×32 pixels, 10,000 more to test with (A. Krizhevsky, V. Nair, G. Hinton)",
         "none is stated: the authors ask to be cited, and the photographs were gathered from the web",
         "It knows ten kinds of things in thumbnails. People are none of them: it must not be used on people.",
+        black_box_recipe="cifar10_additive",
     ),
     "bam_objects": Origin(
         "objects on scenes (BAM)",
@@ -76,11 +80,11 @@ def card_context(folder: Path, results: Mapping[str, Result]) -> dict[str, Any]:
     recipe, kind = name.removesuffix(BLACK_BOX), "black_box" if name.endswith(BLACK_BOX) else "site"
     if recipe not in ORIGINS:
         raise ConfigError(f"{folder}: no card without an origin: add {recipe!r} to ORIGINS in paper/cards.py")
-    weights = fingerprint(*model.state_dict().values())
-    theirs = {key: result for key, result in results.items() if measured(result, kind, weights)}
+    weights = weights_of(model)
+    theirs = {key: result for key, result in results.items() if is_of(result, [weights])}
     accuracy = theirs.get(f"accuracy_{recipe}")
     by = ORIGINS[recipe].recipe or recipe
-    by = by if accuracy is None or kind == "site" else accuracy.config.get("black_box_recipe", by)
+    by = by if kind == "site" else ORIGINS[recipe].black_box_recipe or by
     return {
         "name": name,
         "recipe": recipe,
@@ -94,12 +98,6 @@ def card_context(folder: Path, results: Mapping[str, Result]) -> dict[str, Any]:
         "table": figures(theirs, recipe, kind),
         "sources": [key for key in names(recipe) if key in theirs],
     }
-
-
-def measured(result: Result, kind: str, weights: str) -> bool:
-    """Whether a result is about these weights; old files of training and measuring in one do not say."""
-    said = look_up(result.config, "weights", kind)
-    return said is None or said == weights
 
 
 def names(recipe: str) -> list[str]:

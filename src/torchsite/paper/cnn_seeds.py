@@ -15,11 +15,11 @@ from typing import Any
 from torchsite.data import Dataset, load_dataset
 from torchsite.evaluation.compare import compare
 from torchsite.evaluation.evaluate import N_PROBED, evaluate
-from torchsite.evaluation.fingerprints import fingerprint
+from torchsite.evaluation.fingerprints import fingerprint, weights_of
 from torchsite.model import SITE
 from torchsite.paper.cache import save_result, step
 from torchsite.paper.experiment import Arrays, Figures
-from torchsite.paper.models import N_QUICK, QUICK, n_trained_on, train_or_load, training_seconds, weights_of
+from torchsite.paper.models import N_QUICK, QUICK, n_trained_on, train_or_load, training_seconds
 from torchsite.paper.section import Pictures, source
 from torchsite.paper.spread import SEEDS, table_of_seeds
 from torchsite.results import Result
@@ -68,7 +68,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
         "training": seconds,
         "pmac": pmac,
     }
-    config = {"recipe": RECIPE, "seeds": list(SEEDS), "fingerprints": weights, "n_images": len(test)}
+    config = {"recipe": RECIPE, "seeds": list(SEEDS), "weights": weights, "n_images": len(test)}
     config |= {"n_probed": N_PROBED, "n_maps": N_MAPS, "quick": quick}
     return save_result(Result("cifar10_seeds", values, config, 0, time.monotonic() - started), folder)
 

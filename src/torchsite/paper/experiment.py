@@ -48,6 +48,7 @@ class Experiment:
     about: str = ""  # the recipe or study, where one module serves several
     writes: str = ""  # the name of its result, if it is not that of the experiment
     public: bool = False  # whether the documentation may show its pictures
+    models: tuple[str, ...] = ()  # those of the package that it measures, by the names of their folders
 
     @property
     def result_name(self) -> str:
@@ -85,15 +86,29 @@ def find_experiment(name: str) -> Experiment:
     return EXPERIMENTS[name]
 
 
+def models_of(recipe: str) -> tuple[str, str]:
+    """How the two models of a recipe are called where they ship."""
+    return recipe, f"{recipe}_black_box"
+
+
 def _accuracy(recipe: str, shows: str) -> Experiment:
-    return Experiment(recipe, shows, "accuracy", recipe, writes=f"accuracy_{recipe}")
+    return Experiment(
+        recipe, shows, "accuracy", recipe, writes=f"accuracy_{recipe}", models=models_of(recipe)
+    )
 
 
 def _of_pairs(name: str, shows: str, module: str = "") -> tuple[Experiment, ...]:
     """One result on the models of CIFAR-10, whose pictures may not be published, and one on MNIST's."""
     titles = {"cifar10": "CIFAR-10", "mnist": "MNIST"}
     return tuple(
-        Experiment(f"{recipe}_{name}", f"{title}: {shows}", module or name, recipe, public=recipe == "mnist")
+        Experiment(
+            f"{recipe}_{name}",
+            f"{title}: {shows}",
+            module or name,
+            recipe,
+            public=recipe == "mnist",
+            models=models_of(recipe),
+        )
         for recipe, title in titles.items()
     )
 
@@ -116,6 +131,7 @@ _ALL = (
         "photographs",
         "cifar10",
         public=True,
+        models=models_of("cifar10"),
     ),
     *_of_pairs("sheet", "all explanations of one picture in two poses (Figure 4)", "method_sheet"),
     *_of_pairs("consistency", "self-consistency of all methods (Table 1)"),
@@ -129,6 +145,7 @@ _ALL = (
         "prototypes that strangers can read, MNIST and Fashion-MNIST (Figure 2)",
         "prototypes",
         public=True,
+        models=("mnist", "fashion_mnist"),
     ),
     Experiment(
         "leaderboard",
@@ -139,7 +156,12 @@ _ALL = (
     _study("targets", "mean and nearest targets on MNIST"),
     _study("targets_fashion", "the same on Fashion-MNIST"),
     _study("generators", "five forms of the generator on MNIST"),
-    Experiment("mnist_pointing", "the pointing game and self-consistency, all methods", "pointing"),
+    Experiment(
+        "mnist_pointing",
+        "the pointing game and self-consistency, all methods",
+        "pointing",
+        models=models_of("mnist"),
+    ),
     Experiment(
         "bam",
         "objects on scenes: does the map show what the model was trained to see?",
@@ -151,6 +173,7 @@ _ALL = (
         "the model of objects that ships: where its maps lie, and whether they are true",
         "bam.objects",
         writes="accuracy_bam_objects",
+        models=("bam_objects",),
     ),
     Experiment("bam_seeds", "the same from three seeds", "bam.seeds"),
     Experiment("bam_motion", "the object alone moves: do maps follow it, or the frame?", "bam.motion"),

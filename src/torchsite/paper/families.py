@@ -21,12 +21,12 @@ from matplotlib.figure import Figure
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, load_dataset
 from torchsite.evaluation.evaluate import evaluate
-from torchsite.evaluation.fingerprints import fingerprint
+from torchsite.evaluation.fingerprints import fingerprint, weights_of
 from torchsite.metrics import Poses
 from torchsite.model import SITE, BlackBox
 from torchsite.paper.cache import save_result, step
 from torchsite.paper.experiment import Arrays
-from torchsite.paper.models import QUICK, train_or_load, training_seconds, weights_of
+from torchsite.paper.models import QUICK, train_or_load, training_seconds
 from torchsite.paper.section import CONSISTENCY, Pictures, Score, source
 from torchsite.report.format import markdown_table, score
 from torchsite.results import Result
@@ -75,15 +75,18 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     table: dict[str, dict[str, Scores]] = {
         PAPER: {"without": _measured(plain, TransformFamily(), test, folder, PAPER, "without")}
     }
+    trained: dict[str, SITE | BlackBox] = {}
     for kind, added in FAMILIES.items():
         family = TransformFamily.from_mapping(added)
         models = {"without": plain, "with": model_of(kind, added)}
+        trained[kind] = models["with"]
         table[kind] = {
             how: _measured(model, family, test, folder, kind, how) for how, model in models.items()
         }
         table[kind]["with, paper's poses"] = _measured(
             models["with"], TransformFamily(), test, folder, kind, "with-plain"
         )
+    weights = {PAPER: weights_of(plain)} | {kind: weights_of(model) for kind, model in trained.items()}
     training = {kind: training_seconds(folder / _file_name(kind)) for kind in (PAPER, *FAMILIES)}
     config = {
         "recipe": RECIPE,
@@ -92,6 +95,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
         | {kind: str(TransformFamily.from_mapping(added)) for kind, added in FAMILIES.items()},
         "n_train": len(train),
         "n_test": len(test),
+        "weights": weights,
         "quick": quick,
     }
     values = {"table": table, "training": training}

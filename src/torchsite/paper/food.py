@@ -16,13 +16,13 @@ from matplotlib.figure import Figure
 
 from torchsite.data import Dataset, load_dataset
 from torchsite.evaluation.evaluate import evaluate
-from torchsite.evaluation.fingerprints import fingerprint
+from torchsite.evaluation.fingerprints import fingerprint, weights_of
 from torchsite.model import SITE
 from torchsite.model.blocks import n_parameters
 from torchsite.paper.bam.data import painted_halves
 from torchsite.paper.cache import save_result, step
 from torchsite.paper.experiment import Arrays
-from torchsite.paper.models import KINDS, train_or_load, training_seconds, weights_of
+from torchsite.paper.models import KINDS, train_or_load, training_seconds
 from torchsite.paper.section import CONSISTENCY, Pictures, source
 from torchsite.paper.shown import explained, first_right, predictions, sheet_of
 from torchsite.report.format import HEADLINES, markdown_table, score_rows
@@ -92,6 +92,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
         "size": int(test.images.shape[-1]),
         "classes": list(test.classes),
         "quick": quick,
+        "weights": {f"{kind}, from {start}": weights_of(model) for (start, kind), model in models.items()},
     }
     trained = sum(found["training seconds"] for found in values["models"].values())
     seconds = max(trained, time.monotonic() - started)
@@ -112,8 +113,6 @@ def section(result: Result, pictures: Pictures) -> str:
         ["training, minutes", *(f"{found['training seconds'] / 60:.1f}" for found in models.values())]
     )
     config, paper = result.config, result.values["paper"]
-    theirs = config.get("black_box_recipe")
-    shorter = f" The black box from ImageNet is that of the recipe `{theirs}`." if theirs else ""
     return (
         f"## Food-101: {len(config['classes'])} classes at {config['size']} × {config['size']} pixels\n\n"
         f"{source(result)}\n\n"
@@ -121,7 +120,7 @@ def section(result: Result, pictures: Pictures) -> str:
         "ResNet-18, the paper's extractor; from ImageNet with EfficientNet-Lite0 (`torchsite[pretrained]`). "
         f"The paper's figures, {paper['site']:.4f} for SITE and {paper['black_box']:.4f} for the black box, "
         "are of all 101 classes and 75,750 pictures. SITE from ImageNet is asked for true maps, from "
-        f"nothing for maps that follow.{shorter} A sheet of explanations is in the folder of the run.\n\n"
+        f"nothing for maps that follow. A sheet of explanations is in the folder of the run.\n\n"
         + markdown_table(["", *(name.replace("_", " ").replace("site", "SITE") for name in models)], rows)
     )
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from matplotlib.figure import Figure
 
-from torchsite.evaluation.fingerprints import fingerprint
+from torchsite.evaluation.fingerprints import weights_of
 from torchsite.metrics import IGNORANT
 from torchsite.paper.cache import save_result
 from torchsite.paper.experiment import Arrays
@@ -115,10 +115,11 @@ def run(
         settings[setting.name] = {
             "about": setting.about,
             "n_images": len(setting.data),
-            "weights": fingerprint(*setting.model.state_dict().values()),
+            "weights": weights_of(setting.model),
             "cells": cells,
         }
-    config = {"margin": MARGIN, "quick": quick}
+    weights = {name: one["weights"] for name, one in settings.items()}
+    config = {"margin": MARGIN, "quick": quick, "weights": weights}
     result = Result("fooled", {"settings": settings}, config, 0, time.monotonic() - started)
     return save_result(result, folder)
 

@@ -1,13 +1,16 @@
 """The table at the top of the README: SITE, the black box, what knows nothing, and the paper, side by side.
 
-Every number comes from a result file. A measure of maps stands beside Grad-CAM on the black box, and beside
-its null: what a guess gets, or a map that belongs to another picture. Where a result is missing, so is its
-row.
+Every number comes from a result file that measured the weights that ship. A measure of maps stands beside
+Grad-CAM on the black box, and beside its null: what a guess gets, or a map that belongs to another picture.
+Where SITE's result is missing, or is of other weights, so is its row; where the black box's is, its cell.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from torchsite.paper.experiment import models_of
+from torchsite.paper.provenance import Fingerprints, of_shipped
 from torchsite.report.format import NOTHING, look_up, markdown_table, number
 from torchsite.results import Result
 
@@ -26,58 +29,90 @@ TRUTH = {
 }
 
 
-def headline_table(results: Results) -> str:
-    """The whole table in Markdown; nothing where there are no results."""
-    rows = [row for recipe in TITLES for row in rows_of(results, recipe)]
-    return markdown_table(HEADER, rows) if rows else ""
+def headline_table(results: Results, shipped: Fingerprints) -> str:
+    """The whole table in Markdown, and what has to be said of it; nothing where there are no results."""
+    rows = [row for recipe in TITLES for row in _Shown(results, shipped, recipe).rows()]
+    if not rows:
+        return ""
+    left_out = any(NOTHING in row[1:3] for row in rows)
+    said = f"\n{NOTHING}: not measured on the weights that ship.\n" if left_out else ""
+    return markdown_table(HEADER, rows) + said
 
 
-def rows_of(results: Results, recipe: str) -> Iterator[list[str]]:
-    """The rows of one data set."""
-    found = results.get(f"accuracy_{recipe}")
-    if found is not None:
-        yield [f"**{TITLES[recipe]}**", *[""] * (len(HEADER) - 1)]
-        yield from _accuracy_rows(found)
-    yield from _consistency_rows(results, recipe)
-    yield from _truth_rows(results, recipe)
+def training_words(results: Results, shipped: Fingerprints) -> str:
+    """How much arithmetic SITE's training took beside the black box's, where both are those that ship."""
+    found = {}
+    for recipe, title in TITLES.items():
+        accuracy = results.get(f"accuracy_{recipe}")
+        if accuracy is not None and of_shipped(accuracy, models_of(recipe), shipped):
+            found[title] = accuracy.values.get("pmac")
+    ratios = [
+        f"{pmac['site'] / pmac['black_box']:.1f} times on {title}" for title, pmac in found.items() if pmac
+    ]
+    return " and ".join(ratios)
 
 
-def _accuracy_rows(result: Result) -> Iterator[list[str]]:
-    chance = 1 / len(result.config["site"]["model"]["classes"])
-    for title, pose in ACCURACY.items():
-        ours = [_percent(look_up(result.values, kind, "accuracy", pose)) for kind in ("site", "black_box")]
-        yield [title, *ours, f"{chance:.0%}", _paper(result.values["paper"], pose)]
+@dataclass(frozen=True)
+class _Shown:
+    """The rows of one data set, of results that measured the weights that ship."""
 
+    results: Results
+    shipped: Fingerprints
+    recipe: str
 
-def _consistency_rows(results: Results, recipe: str) -> Iterator[list[str]]:
-    """SITE's beside its accuracy, Grad-CAM's of the table of methods; MNIST's came with the pointing game."""
-    name = f"{recipe}_consistency" if f"{recipe}_consistency" in results else f"{recipe}_pointing"
-    accuracy = results.get(f"accuracy_{recipe}")
-    if name not in results or accuracy is None:
-        return
-    own = look_up(accuracy.values, "site", "self_consistency")
-    rival = method_row(results[name], *RIVAL).get("self_consistency")
-    paper = accuracy.values["paper"]
-    for title, score in CONSISTENCY.items():
-        said = number(paper.get("site_self_consistency"), 2) if score == "raw" else NOTHING
-        floor = ("floor",) if score == "raw" else None
-        yield [title, *_map_cells(own, rival, (score,), floor), said]
+    def rows(self) -> Iterator[list[str]]:
+        """Accuracy, whether maps follow the picture, whether they are true."""
+        rows = [*self._accuracy(), *self._consistency(), *self._truth()]
+        if rows:
+            yield [f"**{TITLES[self.recipe]}**", *[""] * (len(HEADER) - 1)]
+            yield from rows
 
+    def _of(self, kind: str, *names: str) -> Result | None:
+        """The first of these results that measured the model of this kind that ships."""
+        model = models_of(self.recipe)[kind != "site"]
+        known = (self.results[name] for name in names if name in self.results and model in self.shipped)
+        return next((result for result in known if of_shipped(result, [model], self.shipped)), None)
 
-def _truth_rows(results: Results, recipe: str) -> Iterator[list[str]]:
-    if f"{recipe}_truth" not in results:
-        return
-    table = results[f"{recipe}_truth"]
-    for title, (metric, path, null) in TRUTH.items():
-        own, rival = (method_row(table, *who, metric).get("values") for who in (OWN, RIVAL))
-        if own is not None:
-            yield [title, *_map_cells(own, rival, path, null), NOTHING]
+    def _accuracy(self) -> Iterator[list[str]]:
+        name = f"accuracy_{self.recipe}"
+        site, black_box = self._of("site", name), self._of("black_box", name)
+        if site is None:
+            return
+        chance = 1 / len(site.config["site"]["model"]["classes"])
+        for title, pose in ACCURACY.items():
+            own = _percent(look_up(site.values, "site", "accuracy", pose))
+            rival = black_box and _percent(look_up(black_box.values, "black_box", "accuracy", pose))
+            yield [title, own, rival or NOTHING, f"{chance:.0%}", _paper(site.values["paper"], pose)]
+
+    def _consistency(self) -> Iterator[list[str]]:
+        """SITE's of the table of accuracies, Grad-CAM's of a table of methods."""
+        site = self._of("site", f"accuracy_{self.recipe}")
+        if site is None:
+            return
+        table = self._of("black_box", f"{self.recipe}_consistency", f"{self.recipe}_pointing")
+        own = look_up(site.values, "site", "self_consistency")
+        rival = method_row(table, *RIVAL).get("self_consistency")
+        for title, score in CONSISTENCY.items():
+            paper = (
+                number(site.values["paper"].get("site_self_consistency"), 2) if score == "raw" else NOTHING
+            )
+            floor = ("floor",) if score == "raw" else None
+            yield [title, *_map_cells(own, rival, (score,), floor), paper]
+
+    def _truth(self) -> Iterator[list[str]]:
+        name = f"{self.recipe}_truth"
+        site, black_box = self._of("site", name), self._of("black_box", name)
+        for title, (metric, path, null) in TRUTH.items():
+            own = method_row(site, *OWN, metric).get("values")
+            rival = method_row(black_box, *RIVAL, metric).get("values")
+            if own is not None:
+                yield [title, *_map_cells(own, rival, path, null), NOTHING]
 
 
 def _map_cells(own: Any, rival: Any, path: tuple[str, ...], null: tuple[str, ...] | None) -> list[str]:
     """SITE's score, that of Grad-CAM with its own null if that differs, and SITE's null."""
-    theirs = f"Grad-CAM {_number(look_up(rival, *path))}"
-    if null == ("floor",):
+    theirs = NOTHING if rival is None else f"Grad-CAM {_number(look_up(rival, *path))}"
+    if null == ("floor",) and rival is not None:
         theirs += f" (null {_number(look_up(rival, *null))})"
     floor = "0" if null is None else _number(look_up(own, *null))
     return [_interval(look_up(own, *path)), theirs, floor]
@@ -91,9 +126,9 @@ def _paper(paper: Mapping[str, float], pose: str) -> str:
     return NOTHING if ours is None or theirs is None else f"{ours:.1%} ({theirs:.1%})"
 
 
-def method_row(result: Result, model: str, method: str, metric: str = "") -> Mapping[str, Any]:
+def method_row(result: Result | None, model: str, method: str, metric: str = "") -> Mapping[str, Any]:
     """The row of a method on a model; an empty one where it was not measured."""
-    for row in result.values["table"]:
+    for row in () if result is None else result.values["table"]:
         if (row["model"], row["method"], row.get("metric", "")) == (model, method, metric):
             return row
     return {}

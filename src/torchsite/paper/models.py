@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchsite.data import Dataset, load_dataset
-from torchsite.evaluation.fingerprints import fingerprint
+from torchsite.evaluation.fingerprints import weights_of
 from torchsite.model import SITE, BlackBox, load, shipped_models
 from torchsite.results import Result
 from torchsite.training.by_recipe import fit_recipe, is_finished
@@ -59,9 +59,18 @@ def n_trained_on(folder: Path) -> int:
     return int(json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))["data"]["pictures"])
 
 
-def weights_of(*models: SITE | BlackBox) -> str:
-    """A short checksum of all weights."""
-    return fingerprint(*(tensor for model in models for tensor in model.state_dict().values()))
+def learnt(folder: Path) -> dict[str, float]:
+    """Steps, 10¹⁵ multiply-accumulates and views a picture of the run in this folder and those before it."""
+    run = Result.load(folder / "result.json")
+    training, budget = run.config["training"], run.config["budget"]
+    steps = training["epochs"] * (n_trained_on(folder) // training["batch_size"])
+    own = {"steps": steps, "pmac": budget["pmac"], "views": budget["views_per_picture"]}
+    if not is_finished(folder / "begin"):
+        return own
+    before = learnt(folder / "begin")
+    total = own["steps"] + before["steps"]
+    seen = own["views"] * own["steps"] + before["views"] * before["steps"]
+    return {"steps": total, "pmac": own["pmac"] + before["pmac"], "views": seen / total}
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,9 @@ from torch import nn
 from torchsite.attribution import METHODS
 from torchsite.data import Dataset
 from torchsite.evaluation.compare import MODEL, Comparison, compare
+from torchsite.evaluation.fingerprints import weights_of
 from torchsite.evaluation.methods import options_of
+from torchsite.model import SITE, BlackBox
 from torchsite.paper.cache import save_result
 from torchsite.paper.experiment import Arrays
 from torchsite.paper.models import pair_beside
@@ -97,8 +99,8 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
 
 
 def play(
-    site: nn.Module,
-    black_box: nn.Module,
+    site: SITE,
+    black_box: BlackBox,
     data: Dataset,
     folder: Path,
     *,
@@ -123,7 +125,14 @@ def play(
             if model_cell is not None:
                 values["accuracy"][kind] = model_cell.values
     values["verdict"] = verdict(values["table"])
-    config = {"data": data.title, "n_images": len(dataset), "n_consistency": N_CONSISTENCY, "quick": quick}
+    config = {
+        "recipe": "mnist",
+        "data": data.title,
+        "weights": {"site": weights_of(site), "black_box": weights_of(black_box)},
+        "n_images": len(dataset),
+        "n_consistency": N_CONSISTENCY,
+        "quick": quick,
+    }
     result = Result("mnist_pointing", values, config, seed, time.perf_counter() - start)
     return save_result(result, folder)
 

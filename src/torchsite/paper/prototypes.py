@@ -71,6 +71,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
         find = partial(named, recipe, pair.site, test, folder, quick)
         values[recipe] = step(folder / f"{recipe}.json", about["recipes"][recipe], find).values
         arrays |= {f"{recipe}_{name}": array for name, array in drawn(pair.site, test).items()}
+    about["weights"] = {recipe: found["weights"] for recipe, found in about["recipes"].items()}
     result = Result("prototypes", values, about, 0, time.monotonic() - started)
     return save_result(result, folder, arrays)
 

@@ -21,12 +21,14 @@ from torchsite.files import write_atomically
 from torchsite.model.card import CARD_FILE
 from torchsite.model.drawing import png
 from torchsite.paper.cache import load_arrays
-from torchsite.paper.cards import WEIGHTS, card_context
+from torchsite.paper.cards import card_context
 from torchsite.paper.experiment import EXPERIMENTS, Experiment, Figures
-from torchsite.paper.headlines import headline_table
+from torchsite.paper.headlines import headline_table, training_words
+from torchsite.paper.provenance import WEIGHTS, Fingerprints, note, of_shipped, shipped_weights
 from torchsite.paper.section import Pictures
 from torchsite.results import Result
 
+NEWLINES = "\n\n"
 # Which page each template gives.
 PAGES = {
     "results.md.j2": "results.md",
@@ -85,19 +87,21 @@ def write_pages(checkout: Path) -> list[Path]:
     """Fill all templates; a page that would be empty is not written."""
     docs = checkout / "docs"
     pages = {Path(normpath(docs / page)): fill(checkout, template) for template, page in PAGES.items()}
-    pages |= {folder / CARD_FILE: fill_card(checkout, folder) for folder in shipped(checkout)}
+    pages |= {folder / CARD_FILE: fill_card(checkout, folder) for folder in model_folders(checkout)}
     return [write_atomically(path, text.encode()) for path, text in pages.items() if text]
 
 
 def fill(checkout: Path, template: str, results: Path | None = None) -> str:
     """One page: its template, filled with the results that are there."""
     folder = results or checkout / "results"
-    found = read_results(folder)
+    found, shipped = read_results(folder), shipped_weights(checkout)
     text = _template(checkout, template).render(
         results=found,
-        headlines=headline_table(found),
-        sections=list(sections(found, folder)),
-        section=lambda name, pictures: _section(EXPERIMENTS[name], found, folder, pictures),
+        of_shipped=lambda name, *models: of_shipped(found[name], models, shipped),
+        headlines=headline_table(found, shipped),
+        training=training_words(found, shipped),
+        sections=list(sections(found, folder, shipped)),
+        section=lambda name, pictures: _section(EXPERIMENTS[name], found, folder, pictures, shipped),
     )
     return text if text.strip() else ""
 
@@ -107,7 +111,7 @@ def fill_card(checkout: Path, folder: Path) -> str:
     return _template(checkout, "card.md.j2").render(card_context(folder, read_results(checkout / "results")))
 
 
-def shipped(checkout: Path) -> list[Path]:
+def model_folders(checkout: Path) -> list[Path]:
     """The folders of the checkout that hold a model to ship."""
     return sorted(path.parent for path in (checkout / WEIGHTS).glob("*/config.json"))
 
@@ -129,24 +133,11 @@ def _template(checkout: Path, name: str) -> Template:
     return environment.get_template(name)
 
 
-def sections(found: Mapping[str, Result], folder: Path) -> Iterator[str]:
+def sections(found: Mapping[str, Result], folder: Path, shipped: Fingerprints) -> Iterator[str]:
     """The sections of all experiments whose results are there, in the order of the page."""
     for experiment in EXPERIMENTS.values():
         if experiment.result_name in found:
-            text = _section(experiment, found, folder, "pictures")
-            yield with_note(text, about_weights(found[experiment.result_name], found))
-
-
-def about_weights(result: Result, results: Mapping[str, Result]) -> str:
-    """A warning if a result is about other weights than those whose accuracy is given; else nothing."""
-    accuracy = results.get(f"accuracy_{result.config.get('recipe')}")
-    ours, theirs = (one.config.get("weights") if one is not None else None for one in (result, accuracy))
-    if ours is None or theirs is None or ours == theirs:
-        return ""
-    return (
-        "**Of earlier weights**: measured before the present ones were trained, and not yet again; the "
-        "accuracies above are not theirs."
-    )
+            yield _section(experiment, found, folder, "pictures", shipped)
 
 
 def with_note(section: str, note: str) -> str:
@@ -155,10 +146,16 @@ def with_note(section: str, note: str) -> str:
     return f"{heading}{gap}{note}\n\n{rest}" if note else section
 
 
-def _section(experiment: Experiment, found: Mapping[str, Result], folder: Path, pictures: str) -> str:
-    name = experiment.result_name
+def _section(
+    experiment: Experiment, found: Mapping[str, Result], folder: Path, pictures: str, shipped: Fingerprints
+) -> str:
+    """A section with what must be said of its weights; of other weights than those that ship only that."""
+    name, models = experiment.result_name, experiment.models
     shown = experiment.public and (folder / f"{name}.npz").is_file()
-    return experiment.section(found[name], Pictures(pictures, shown))
+    text = experiment.section(found[name], Pictures(pictures, shown))
+    if of_shipped(found[name], models, shipped):
+        return with_note(text, note(found[name], models, shipped))
+    return f"{text.partition(NEWLINES)[0]}{NEWLINES}{note(found[name], models, shipped)}\n"
 
 
 def _figures(experiment: Experiment, folder: Path, *, arrays: bool) -> Figures:

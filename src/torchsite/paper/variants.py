@@ -74,12 +74,14 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
     judge = train_or_load(study.recipe, folder / "judge", as_judge, data=data, progress=progress)
     assert isinstance(judge, BlackBox)
     values: dict[str, Mapping[str, Any]] = {}
+    weights = {"judge": weights_of(judge)}
     arrays: dict[str, Tensor] = {}
     for variant, changes in study.variants.items():
         place = folder / variant
         model = train_or_load(study.recipe, place, common | dict(changes), data=data, progress=progress)
         measured = evaluate(model, test, judge=judge, limit=100 if quick else 2000)
         assert isinstance(model, SITE)
+        weights[variant] = weights_of(model)
         arrays["pictures"], arrays[variant] = prototypes_of(model, test)
         training = Result.load(place / "result.json")
         values[variant] = {
@@ -88,7 +90,13 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
             "transformation loss": training.values.get("transformation"),
             **measured.values,
         }
-    config = {"recipe": study.recipe, "common": common, "n_pictures": study.n_pictures, "quick": quick}
+    config: dict[str, Any] = {
+        "recipe": study.recipe,
+        "common": common,
+        "n_pictures": study.n_pictures,
+        "quick": quick,
+    }
+    config["weights"] = weights
     return save_result(Result(name, values, config, 0, time.monotonic() - started), folder, arrays)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torchsite.attribution import METHODS, Attribution
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, NotApplicableError, did_you_mean
-from torchsite.model import SITE, BlackBox, load, shipped_models
+from torchsite.model import SITE, BlackBox, load_classifier, shipped_models
 from torchsite.model.config import ModelConfig
 from torchsite.model.gallery import Gallery
 from torchsite.web.problems import ProblemError
@@ -159,8 +159,7 @@ def _about(gallery: Gallery | None) -> GalleryOut | None:
 
 
 def _served(name: str, folder: Path, datasets: Sequence[Dataset]) -> Served:
-    model = load(folder)
-    assert isinstance(model, SITE | BlackBox)
+    model = load_classifier(folder)
     channels = model.config.image_shape[0]
     if channels not in (1, 3):
         raise ConfigError(f"{folder}: the page shows pictures of one or three channels, not of {channels}")

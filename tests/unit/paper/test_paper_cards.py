@@ -9,10 +9,10 @@ from made_up import ROOT
 
 from torchsite.errors import ConfigError
 from torchsite.model import shipped_models
-from torchsite.paper.cards import ORIGINS, card_context, measured
-from torchsite.paper.publish import read_results, shipped
+from torchsite.paper.cards import ORIGINS, card_context
+from torchsite.paper.publish import model_folders, read_results
 
-CARDS = {folder.name: (folder / "README.md").read_text() for folder in shipped(ROOT)}
+CARDS = {folder.name: (folder / "README.md").read_text() for folder in model_folders(ROOT)}
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +57,10 @@ def test_results_about_other_weights_are_left_out(results):
     assert "not measured on these weights" in without["table"]
 
 
-def test_a_result_that_names_no_weights_counts(results):
-    bare = replace(results["accuracy_mnist"], config={})
-    assert measured(bare, "site", "any")
-    assert not measured(replace(bare, config={"weights": {"site": "these"}}), "site", "those")
+def test_a_result_that_names_no_weights_does_not_count(results):
+    config = {key: value for key, value in results["accuracy_mnist"].config.items() if key != "weights"}
+    bare = replace(results["accuracy_mnist"], config=config)
+    assert card_context(shipped_models()["mnist"], {**results, "accuracy_mnist": bare})["accuracy"] is None
 
 
 def test_a_model_of_unknown_origin_gets_no_card(tmp_path):

@@ -6,7 +6,9 @@ import shutil
 import pytest
 from made_up import ROOT
 
-from torchsite.paper.headlines import HEADER, headline_table
+from torchsite.paper.headlines import HEADER
+from torchsite.paper.headlines import headline_table as table_of
+from torchsite.paper.provenance import shipped_weights
 from torchsite.paper.publish import fill, read_results
 from torchsite.results import Result
 
@@ -16,6 +18,13 @@ NAMES = ("accuracy_mnist", "mnist_pointing", "accuracy_cifar10", "cifar10_consis
 @pytest.fixture(scope="module")
 def results():
     return read_results(ROOT / "results")
+
+
+SHIPPED = shipped_weights(ROOT)
+
+
+def headline_table(results):
+    return table_of(results, SHIPPED)
 
 
 def scored(value):
@@ -28,12 +37,14 @@ def made_up(**own):
         {"model": "site", "method": "self_explanation", "metric": "patch_deletion", "values": own},
         {"model": "black_box", "method": "grad_cam", "metric": "patch_deletion", "values": own},
     ]
-    return Result("cifar10_truth", {"table": rows}, {}, 0, 1.0)
+    weights = {"site": SHIPPED["cifar10"], "black_box": SHIPPED["cifar10_black_box"]}
+    return Result("cifar10_truth", {"table": rows}, {"weights": weights}, 0, 1.0)
 
 
 def test_a_row_says_what_its_file_says():
     table = headline_table({"cifar10_truth": made_up(correlation=scored(0.456), floor=scored(0.123))})
-    (row,) = table.splitlines()[2:]
+    heading, row = table.splitlines()[2:]
+    assert heading.startswith("| **CIFAR-10**")
     assert row.split(" | ")[1:4] == ["0.46 [0.45, 0.47]", "Grad-CAM 0.46 (null 0.12)", "0.12"]
 
 

@@ -11,14 +11,13 @@ from torchsite.paper.cache import save_arrays, save_result
 from torchsite.paper.experiment import EXPERIMENTS
 from torchsite.paper.publish import (
     PAGES,
-    about_weights,
     draw_figures,
     draw_published,
     fill,
     fill_card,
     find_checkout,
+    model_folders,
     publish,
-    shipped,
     with_note,
 )
 from torchsite.results import Result
@@ -40,7 +39,7 @@ def test_the_documentation_is_what_templates_and_results_give(template, path):
     assert text == fill(ROOT, template), "run python tools/write_docs.py"
 
 
-@pytest.mark.parametrize("folder", shipped(ROOT), ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", model_folders(ROOT), ids=lambda folder: folder.name)
 def test_the_cards_are_what_template_and_results_give(folder):
     assert (folder / "README.md").read_text() == fill_card(ROOT, folder), "run python tools/write_docs.py"
 
@@ -56,16 +55,7 @@ def test_every_figure_of_the_pages_is_there():
     assert [link for link in links if not link.is_file()] == []
 
 
-def test_a_section_about_other_weights_says_so():
-    def result(name, **config):
-        return Result(name, {}, {"recipe": "mnist"} | config, 0, 1.0)
-
-    accuracy = result("accuracy_mnist", weights={"site": "new"})
-    results = {"accuracy_mnist": accuracy}
-    assert "earlier weights" in about_weights(result("x", weights={"site": "old"}), results)
-    assert about_weights(result("x", weights={"site": "new"}), results) == ""
-    assert about_weights(result("x"), results) == ""
-    assert about_weights(result("x", recipe="bam", weights={"site": "old"}), results) == ""
+def test_a_note_stands_after_the_heading():
     assert with_note("## Title\n\ntext\n\nmore", "note") == "## Title\n\nnote\n\ntext\n\nmore"
     assert with_note("## Title\n\ntext", "") == "## Title\n\ntext"
 
@@ -79,7 +69,9 @@ def checkout(tmp_path):
 
 
 def test_a_published_result_stands_on_the_page_with_its_figure(checkout):
-    made = Result("mnist_explanations", {"pictures": notes("3", "5")}, {"recipe": "mnist"}, 0, 1.0)
+    made = Result(
+        "mnist_explanations", {"pictures": notes("3", "5")}, {"recipe": "mnist", "weights": {}}, 0, 1.0
+    )
     save_result(made, checkout / "runs" / "mnist_explanations", shown())
     written = publish(EXPERIMENTS["mnist_explanations"], checkout / "runs" / "mnist_explanations", checkout)
     names = [str(path.relative_to(checkout)) for path in written]
@@ -99,7 +91,9 @@ def test_a_published_result_stands_on_the_page_with_its_figure(checkout):
 
 
 def test_pictures_of_cifar10_are_not_published(checkout):
-    made = Result("cifar10_explanations", {"pictures": notes("cat")}, {"recipe": "cifar10"}, 0, 1.0)
+    made = Result(
+        "cifar10_explanations", {"pictures": notes("cat")}, {"recipe": "cifar10", "weights": {}}, 0, 1.0
+    )
     save_result(made, checkout / "run", shown(1))
     publish(EXPERIMENTS["cifar10_explanations"], checkout / "run", checkout)
     assert [path.name for path in (checkout / "results").iterdir()] == ["cifar10_explanations.json"]

@@ -102,6 +102,7 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
         "n_held_out": len(halves.held_out),
         "objects": list(halves.train.object_classes),
         "scenes": list(halves.train.scene_classes),
+        "weights": {kind: models[kind].weights for kind in KINDS},
         "quick": quick,
     }
     result = Result(name, values, config, 0, _seconds(values, time.monotonic() - started))

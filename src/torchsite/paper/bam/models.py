@@ -47,6 +47,11 @@ class Models:
     objects: SITE | BlackBox
     scenes: SITE | BlackBox
 
+    @property
+    def weights(self) -> str:
+        """The fingerprint of both."""
+        return weights_of(self.objects, self.scenes)
+
     def by(self, labelling: str) -> SITE | BlackBox:
         """The model that names the object, or the one that names the scene."""
         return self.objects if labelling == "object" else self.scenes

@@ -25,7 +25,7 @@ from torchsite.paper.bam.motion_steps import MOTION, Counts, models_and_pictures
 from torchsite.paper.cache import save_result
 from torchsite.paper.experiment import Arrays
 from torchsite.paper.methods import row_of
-from torchsite.paper.models import KINDS, weights_of
+from torchsite.paper.models import KINDS
 from torchsite.paper.section import Pictures, source
 from torchsite.paper.truth_costs import costs_of
 from torchsite.paper.truth_table import (
@@ -106,7 +106,7 @@ def run(
     table = [row_with(row_of(kind, n, cell), cell, metric) for kind, metric, n, cell in found]
     config = {
         "n_test": len(test),
-        "weights": {kind: weights_of(models[kind].objects, models[kind].scenes) for kind in KINDS},
+        "weights": {kind: models[kind].weights for kind in KINDS},
         "family": to_mapping(models["site"].objects.config.family),
         "quick": quick,
     }

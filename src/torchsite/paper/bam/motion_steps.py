@@ -17,7 +17,7 @@ from torchsite.data import BamDataset, to_float
 from torchsite.errors import NotApplicableError
 from torchsite.evaluation.compare import Stopwatch
 from torchsite.evaluation.comparison import Cell
-from torchsite.evaluation.fingerprints import describe_options, fingerprint
+from torchsite.evaluation.fingerprints import describe_options, fingerprint, weights_of
 from torchsite.evaluation.remembering import Remembering
 from torchsite.metrics import IGNORANT, ObjectMotion, Poses, as_explainer, plain
 from torchsite.paper.bam.data import painted_halves, real_half
@@ -32,7 +32,7 @@ from torchsite.paper.measuring import (
     capped,
     explainers,
 )
-from torchsite.paper.models import KINDS, weights_of
+from torchsite.paper.models import KINDS
 
 MOTION = "object_motion"
 # How many pictures each measure shows to a method of few passes, and to a slow one, of which fewer are asked.

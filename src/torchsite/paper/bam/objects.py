@@ -16,12 +16,13 @@ import torch
 
 from torchsite.evaluation.compare import compare
 from torchsite.evaluation.evaluate import evaluate
+from torchsite.evaluation.fingerprints import weights_of
 from torchsite.model import SITE, load
 from torchsite.paper.bam.data import BamHalves
 from torchsite.paper.bam.models import halves_for, place_of, settings_of, terms_of_recipe, train_one
 from torchsite.paper.cache import save_result
 from torchsite.paper.experiment import Arrays, Figures
-from torchsite.paper.models import training_seconds, weights_of
+from torchsite.paper.models import training_seconds
 from torchsite.paper.section import Pictures, source
 from torchsite.report.format import estimate, look_up, markdown_table
 from torchsite.results import Result

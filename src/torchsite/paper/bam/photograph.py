@@ -42,7 +42,12 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     models = models_in(folder.with_name("bam-quick" if quick else "bam"), quick=quick, progress=progress)
     methods = [method for method in SHEET if not quick or method in QUICK_METHODS]
     sheet, arrays = make_sheet(models, photograph(models["site"]), methods)
-    config = {"quick": quick, "sources": ["scikit-image's chelsea.png", "scikit-learn's china.jpg"]}
+    weights = {kind: one.weights for kind, one in models.items()}
+    config = {
+        "quick": quick,
+        "weights": weights,
+        "sources": ["scikit-image's chelsea.png", "scikit-learn's china.jpg"],
+    }
     result = Result("bam_photograph", {"sheet": sheet}, config, 0, time.monotonic() - started)
     return save_result(result, folder, arrays)
 

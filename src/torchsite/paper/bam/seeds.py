@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torchsite.evaluation.fingerprints import fingerprint
+from torchsite.evaluation.fingerprints import fingerprint, weights_of
 from torchsite.model import SITE
 from torchsite.paper.bam.data import BamHalves
 from torchsite.paper.bam.models import halves_for, place_of, settings_of, terms_of_recipe, train_one
 from torchsite.paper.bam.objects import N_MAPS, N_PROBED, N_QUICK, ROWS, measure
 from torchsite.paper.cache import save_result, step
 from torchsite.paper.experiment import Arrays, Figures
-from torchsite.paper.models import training_seconds, weights_of
+from torchsite.paper.models import training_seconds
 from torchsite.paper.section import Pictures, source
 from torchsite.paper.spread import SEEDS, table_of_seeds
 from torchsite.results import Result

@@ -10,14 +10,13 @@ from torch import Tensor
 from torchsite.attribution import METHODS
 from torchsite.data import BamDataset
 from torchsite.evaluation.evaluate import evaluate
-from torchsite.evaluation.fingerprints import fingerprint
+from torchsite.evaluation.fingerprints import fingerprint, weights_of
 from torchsite.evaluation.methods import applies
 from torchsite.model import SITE, BlackBox
 from torchsite.paper.bam.data import BamHalves
 from torchsite.paper.bam.measures import measure_method, options_of, patched_scenes
 from torchsite.paper.bam.models import Models
 from torchsite.paper.cache import load_arrays, save_arrays, step
-from torchsite.paper.models import weights_of
 from torchsite.paper.section import OfMethod
 
 # How many test pictures a method explains, eight times each: SITE's own, the usual one, a slow one.

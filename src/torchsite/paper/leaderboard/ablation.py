@@ -18,7 +18,7 @@ from torchsite.paper.cache import save_result
 from torchsite.paper.experiment import Arrays
 from torchsite.paper.leaderboard.board import Board, boards, total
 from torchsite.paper.leaderboard.entries import EXTRACTOR, SHIPPED, SITE_PARTS, Entry, site
-from torchsite.paper.leaderboard.steps import all_steps, plan
+from torchsite.paper.leaderboard.steps import all_steps, plan, weights_in
 from torchsite.paper.leaderboard.tables import dot_figure, table_of
 from torchsite.paper.section import Pictures, source
 from torchsite.results import Result
@@ -61,8 +61,10 @@ def run(
     started = time.monotonic()
     data = [QUICK_DATA if quick else DATA]
     asked = plan(folder, entries=ROWS, only=only, data=data, seeds=seeds, quick=quick)
-    found = boards(asked, all_steps(asked, progress=progress))
+    lines = list(all_steps(asked, progress=progress))
+    found = boards(asked, lines)
     config = {"quick": quick, "seeds": list(asked.seeds), "pmac": asked.fields[0].pmac}
+    config["weights"] = weights_in(lines)
     values = {"boards": found, "total": total(found)}
     return save_result(Result(NAME, values, config, 0, time.monotonic() - started), folder)
 

@@ -25,7 +25,7 @@ from torchsite.paper.experiment import Arrays
 from torchsite.paper.leaderboard.board import Board, boards, total
 from torchsite.paper.leaderboard.entries import ENTRIES, Entry
 from torchsite.paper.leaderboard.fields import COMMON
-from torchsite.paper.leaderboard.steps import all_steps, plan
+from torchsite.paper.leaderboard.steps import all_steps, plan, weights_in
 from torchsite.paper.leaderboard.tables import (
     agreement_words,
     dot_figure,
@@ -62,9 +62,11 @@ def run(
     started = time.monotonic()
     chosen = read_entries(add) if add is not None else entries
     asked = plan(folder, entries=chosen, only=only, data=data, seeds=seeds, quick=quick, finished=finished)
-    found = boards(asked, all_steps(asked, progress=progress))
+    lines = list(all_steps(asked, progress=progress))
+    found = boards(asked, lines)
     config = {
         "quick": quick,
+        "weights": weights_in(lines),
         "seeds": list(asked.seeds),
         "training": {name: list(v) if isinstance(v, tuple) else v for name, v in COMMON.items()},
         "pmac": {field.name: field.pmac for field in asked.fields},

@@ -8,7 +8,7 @@ What is there is taken as it is. Lanes that work side by side take different ent
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -19,6 +19,7 @@ from torch import nn
 
 from torchsite.evaluation.compare import compare
 from torchsite.evaluation.comparison import Cell
+from torchsite.evaluation.fingerprints import weights_of
 from torchsite.evaluation.remembering import Remembering
 from torchsite.metrics import Explainer
 from torchsite.model import ImageClassifier
@@ -123,6 +124,17 @@ class Line:
     explainer: str
     n_images: int
     cell: Cell
+    weights: str
+
+    @property
+    def model(self) -> str:
+        """The trained model, by data set, entry and seed."""
+        return f"{self.field}/{self.entry}-{self.seed}"
+
+
+def weights_in(lines: Iterable[Line]) -> dict[str, str]:
+    """The fingerprints of all models that were measured."""
+    return {line.model: line.weights for line in lines}
 
 
 def all_steps(asked: Plan, *, progress: bool = False) -> Iterator[Line]:
@@ -160,7 +172,7 @@ def measured(
     asked: Plan, field: Field, pictures: Pictures, entry: Entry, seed: int, model: ImageClassifier
 ) -> Iterator[Line]:
     """Every measure of every explainer of a trained model."""
-    remembering = Remembering(model)
+    remembering, weights = Remembering(model), weights_of(model)
 
     def line(explainer: str, metric: str, n: int, on: OnModel | None, recalling: Recalling | None) -> Line:
         path = asked.file(field, entry, seed, explainer, metric)
@@ -182,7 +194,7 @@ def measured(
             out=path,
         )
         cell = replace(found.cells[0], method=explainer)
-        return Line(field.name, entry.name, seed, explainer, min(n, len(pictures.test)), cell)
+        return Line(field.name, entry.name, seed, explainer, min(n, len(pictures.test)), cell, weights)
 
     n_all = 4 * N_QUICK if asked.quick else N_ACCURACY
     yield line("model", ACCURACY, n_all, None, None)
@@ -192,7 +204,7 @@ def measured(
             yield line(explainer, metric, n, on, recalling)
         if not explainer.startswith(IGNORANT_MARK):
             found = cost(asked.file(field, entry, seed, explainer, COST), pictures, model, on)
-            yield Line(field.name, entry.name, seed, explainer, len(pictures.test), found)
+            yield Line(field.name, entry.name, seed, explainer, len(pictures.test), found, weights)
 
 
 def limits(asked: Plan, pictures: Pictures, on: OnModel) -> dict[str, int]:
