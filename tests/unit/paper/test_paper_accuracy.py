@@ -12,7 +12,7 @@ from torchsite.results import Result
 def test_the_accuracy_experiment_writes_a_result_and_takes_it_up_again(tmp_path, monkeypatch):
     monkeypatch.setattr("torchsite.paper.models.N_QUICK", {"train": 200, "test": 100})
     result = EXPERIMENTS["mnist"].run(tmp_path, quick=True)
-    assert set(result.values) == {"site", "black_box", "training", "paper"}
+    assert set(result.values) == {"site", "black_box", "training", "paper", "learnt", "pmac"}
     written = (tmp_path / "site" / "result.json").stat().st_mtime_ns
     again = EXPERIMENTS["mnist"].run(tmp_path, quick=True)
     assert (tmp_path / "site" / "result.json").stat().st_mtime_ns == written, "trained twice"
