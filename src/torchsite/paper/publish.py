@@ -91,10 +91,13 @@ def write_pages(checkout: Path) -> list[Path]:
     return [write_atomically(path, text.encode()) for path, text in pages.items() if text]
 
 
-def fill(checkout: Path, template: str, results: Path | None = None) -> str:
-    """One page: its template, filled with the results that are there."""
+def fill(
+    checkout: Path, template: str, results: Path | None = None, shipped: Fingerprints | None = None
+) -> str:
+    """One page: its template, filled with the results that are there; `shipped` are the weights that ship."""
     folder = results or checkout / "results"
-    found, shipped = read_results(folder), shipped_weights(checkout)
+    found = read_results(folder)
+    shipped = shipped_weights(checkout) if shipped is None else shipped
     text = _template(checkout, template).render(
         results=found,
         of_shipped=lambda name, *models: of_shipped(found[name], models, shipped),

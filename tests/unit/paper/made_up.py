@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[3]
 
 
 def page(template, folder):
-    """A page of the documentation, filled with the results of a folder."""
-    return fill(ROOT, f"{template}.md.j2", folder)
+    """A page of the documentation, filled with the results of a folder, whatever weights they are of."""
+    return fill(ROOT, f"{template}.md.j2", folder, shipped={})
 
 
 def section(result):
