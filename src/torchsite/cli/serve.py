@@ -22,6 +22,10 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen at; only this machine unless told.")] = LOCAL[
         0
     ],
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Another name that the server is reached by, as behind a proxy; may be repeated."),
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes any free one.")] = 8000,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of one pass of a network.")] = None,
 ) -> None:
@@ -48,7 +52,7 @@ def serve(
         console.print(f"page:     {address}\nend with: Ctrl+C")
 
     with suppress(KeyboardInterrupt):
-        run(create_app(library, Settings()), host, port, ready=ready)
+        run(create_app(library, Settings(hosts=(host, *(allow_host or ())))), host, port, ready=ready)
     console.print("ended")
 
 

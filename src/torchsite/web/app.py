@@ -13,7 +13,7 @@ from torchsite.version import __version__
 from torchsite.web import problems
 from torchsite.web.batching import Lane
 from torchsite.web.engine import answer
-from torchsite.web.guards import Guard
+from torchsite.web.guards import Guard, Traffic
 from torchsite.web.library import Library
 from torchsite.web.routes import api_router
 from torchsite.web.settings import Settings
@@ -29,7 +29,7 @@ picture, I(T x), beside the moved explanation, T(I x), and says how alike they a
 def create_app(library: Library, settings: Settings | None = None) -> FastAPI:
     """An ASGI application that serves the models of a library."""
     settings = settings or Settings()
-    telemetry = Telemetry()
+    telemetry, traffic = Telemetry(), Traffic(settings)
     fast = _lane("live", library, telemetry, settings, settings.queue)
     slow = _lane("slow", library.copy(), telemetry, settings, settings.slow_queue)
 
@@ -41,6 +41,12 @@ def create_app(library: Library, settings: Settings | None = None) -> FastAPI:
         for lane in (fast, slow):
             await lane.stop()
 
+    async def drain(seconds: float) -> None:
+        """Answer everything: what is worked on gets some seconds, what waits is told to come again."""
+        for lane in (fast, slow):
+            lane.refuse()
+        await traffic.close(seconds)
+
     app = FastAPI(
         title="torchsite",
         version=__version__,
@@ -49,11 +55,12 @@ def create_app(library: Library, settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
     )
+    app.state.drain = drain
     problems.install(app)
     app.include_router(api_router(library, settings, telemetry, fast, slow))
     _add_pages(app)
     paths = frozenset(["/", "/docs", *app.openapi()["paths"]])
-    app.add_middleware(Guard, max_body=settings.max_body, telemetry=telemetry, paths=paths)
+    app.add_middleware(Guard, traffic=traffic, telemetry=telemetry, paths=paths)
     return app
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from torchsite.web.engine import Answerer, Job, JobResult
-from torchsite.web.problems import ProblemError
+from torchsite.web.problems import ProblemError, busy
 from torchsite.web.telemetry import Telemetry
 
 
@@ -42,24 +42,31 @@ class Lane:
         self._queue: asyncio.Queue[Waiting] = asyncio.Queue(max_queue)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"lane-{name}")
         self._runner: asyncio.Task[None] | None = None
+        self._closed = False
 
     async def start(self) -> None:
         """Begin to answer."""
+        self._closed = False
         self._runner = asyncio.create_task(self._run())
 
+    def refuse(self) -> None:
+        """Take nothing more; what waits is told to come again, the batch at hand goes on."""
+        self._closed = True
+        while not self._queue.empty():
+            _fail(self._queue.get_nowait(), self._busy("the server is shutting down"))
+
     async def stop(self) -> None:
-        """Finish the batch at hand, refuse the rest, end the thread."""
+        """Give up the batch at hand, refuse the rest, end the thread."""
+        self.refuse()
         if self._runner is not None:
             runner, self._runner = self._runner, None
             runner.cancel()
             await asyncio.gather(runner, return_exceptions=True)
-        while not self._queue.empty():
-            _fail(self._queue.get_nowait(), self._busy("the server is shutting down"))
         await asyncio.to_thread(self._pool.shutdown, wait=True)
 
     async def submit(self, jobs: Sequence[Job]) -> list[JobResult]:
         """The results of one request, or a `ProblemError` with 503."""
-        if self._runner is None:
+        if self._closed or self._runner is None:
             raise self._busy("the server is shutting down")
         waiting = Waiting(jobs, asyncio.get_running_loop().create_future())
         try:
@@ -121,8 +128,7 @@ class Lane:
         return [result for part in parts for result in self._work(part)]
 
     def _busy(self, reason: str) -> ProblemError:
-        hint = f"{reason}: try again in {self._retry_after} s"
-        return ProblemError(503, "busy", hint, {"Retry-After": str(self._retry_after)})
+        return busy(reason, self._retry_after)
 
 
 def _fail(waiting: Waiting, error: Exception) -> None:

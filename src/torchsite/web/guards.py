@@ -1,10 +1,17 @@
-"""What stands before the application: a limit on what is sent, headers of security, and a clock."""
+"""What stands before the application: who may ask, how much, how long; headers of security, and a clock."""
 
+import asyncio
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from torchsite.web.problems import problem
+from torchsite.web.problems import ProblemError, busy, problem
+from torchsite.web.settings import Settings
 from torchsite.web.telemetry import Telemetry
 
 HEADERS = {
@@ -18,33 +25,67 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 ENCODED = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+SMALL = 65_536  # bytes of a body that the budget does not count: questions about samples go through
+GONE = 499  # the status that the figures show for clients that left before they had asked
 
 
-class TooLargeError(Exception):
-    """More was sent than is allowed."""
+class Traffic:
+    """The open requests, the bytes they hold, and whether the server is about to end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.closing = False
+        self.held = 0
+        self._open: set[asyncio.Task[None]] = set()
+
+    @contextmanager
+    def admitted(self, announced: int | None) -> Iterator[None]:
+        """Count one request while it is open; fails with 413 or 503 if it is one too many."""
+        settings, size = self.settings, self.settings.max_body if announced is None else announced
+        if size > settings.max_body:
+            raise _too_large(settings.max_body)
+        counted = 0 if size <= SMALL else size
+        if self.closing:
+            raise busy("the server is shutting down", settings.retry_after)
+        if len(self._open) >= settings.max_open or self.held + counted > settings.max_held:
+            raise busy("too many requests are open", settings.retry_after)
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        self.held += counted
+        try:
+            yield
+        finally:
+            self._open.discard(task)
+            self.held -= counted
+
+    async def close(self, seconds: float) -> None:
+        """Admit no more, give the open ones some seconds, then have the rest answered with 503."""
+        self.closing = True
+        if self._open:
+            await asyncio.wait(self._open, timeout=seconds)
+        late = list(self._open)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=1)
 
 
 class Guard:
-    """Counts, times and limits requests, and adds headers to every response."""
+    """Checks, counts, times and limits requests, and adds headers to every response."""
 
-    def __init__(self, app: ASGIApp, *, max_body: int, telemetry: Telemetry, paths: frozenset[str]) -> None:
-        self.app, self.max_body, self.telemetry, self.paths = app, max_body, telemetry, paths
+    def __init__(
+        self, app: ASGIApp, *, traffic: Traffic, telemetry: Telemetry, paths: frozenset[str]
+    ) -> None:
+        self.app, self.traffic, self.telemetry, self.paths = app, traffic, telemetry, paths
+        self.settings = traffic.settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer 413."""
+        """Let a request through, or answer with a problem: 403, 408, 413, 503."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        start, status = time.perf_counter(), 500
-        received, begun = 0, False
-
-        async def limited() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self.max_body:
-                raise TooLargeError
-            return message
+        start, status, begun = time.perf_counter(), GONE, False
 
         async def guarded(message: Message) -> None:
             nonlocal status, begun
@@ -54,21 +95,107 @@ class Guard:
             await send(message)
 
         try:
-            if _announced(scope) > self.max_body:
-                raise TooLargeError
-            await self.app(scope, limited, guarded)
-        except TooLargeError:
+            headers = Headers(scope=scope)
+            check_sender(headers, self.settings.hosts)
+            with self.traffic.admitted(_announced(headers)):
+                body = await self._body(receive)
+                if body is not None:
+                    status = 500  # unless the application begins to answer
+                    await self.app(scope, _replayed(body, receive), guarded)
+        except ProblemError as error:
             if begun:
                 raise
-            reason = f"a request may have {self.max_body:,} bytes: send a smaller picture"
-            await problem(413, "too_large", reason)(scope, receive, guarded)
+            answer = problem(error.status, error.code, error.reason, error.headers)
+            await answer(scope, receive, guarded)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if begun or not self.traffic.closing or task is None:
+                raise
+            task.uncancel()
+            error = busy("the server is shutting down", self.settings.retry_after)
+            await problem(error.status, error.code, error.reason, error.headers)(scope, receive, guarded)
         finally:
             path = scope["path"] if scope["path"] in self.paths else "other"
             self.telemetry.requests.labels(path, str(status)).inc()
             self.telemetry.seconds.labels(path).observe(time.perf_counter() - start)
 
+    async def _body(self, receive: Receive) -> bytes | None:
+        """All that was sent, or None if the client has left."""
+        body, limit, seconds = bytearray(), self.settings.max_body, self.settings.body_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        return None
+                    body += message.get("body", b"")
+                    if len(body) > limit:
+                        raise _too_large(limit)
+                    if not message.get("more_body", False):
+                        return bytes(body)
+        except TimeoutError:
+            reason = f"the request was not complete within {seconds:g} seconds: send it again"
+            raise ProblemError(408, "too_slow", reason, {"Connection": "close"}) from None
 
-def _announced(scope: Scope) -> int:
-    """The length that the client announced; 0 if it did not say."""
-    lengths = [value for name, value in scope["headers"] if name == b"content-length"]
-    return int(lengths[0]) if lengths and lengths[0].isdigit() else 0
+
+def check_sender(headers: Headers, hosts: Sequence[str]) -> None:
+    """Fail with 403 if a page of another site asks, or one that reached this server by a strange name.
+
+    A name that someone else's name server answers for may be pointed at this machine (DNS rebinding), and
+    pages below it would count as this server's own. Numeric addresses cannot be pointed anywhere.
+    """
+    host = headers.get("host", "")
+    if not _is_known(host, hosts):
+        reason = (
+            f"this server is not called {host[:100]!r}: start it with --host or --allow-host of this name"
+        )
+        raise ProblemError(403, "wrong_host", reason)
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site is not None:  # only browsers send it, and no page can change it
+        opened = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        foreign = site not in ("same-origin", "none") and not (opened and origin is None)
+    else:
+        foreign = origin is not None and origin.partition("://")[2] != host
+    if foreign:
+        raise ProblemError(
+            403, "cross_site", "a page of another site asked: only this server's own pages may"
+        )
+
+
+def _is_known(host: str, hosts: Sequence[str]) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name == "localhost" or name in hosts:
+        return True
+    try:
+        return bool(ip_address(name))
+    except ValueError:
+        return False
+
+
+def _announced(headers: Headers) -> int | None:
+    """The length that the client announced, 0 if there is no body; None if it did not say."""
+    length = headers.get("content-length", "")
+    if length.isdecimal():
+        return int(length[:20])
+    return None if "transfer-encoding" in headers else 0
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Gives the application the body in one piece, and then whatever else comes."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _too_large(limit: int) -> ProblemError:
+    return ProblemError(413, "too_large", f"a request may have {limit:,} bytes: send a smaller picture")

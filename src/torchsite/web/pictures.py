@@ -51,14 +51,16 @@ def hidden_pixels(text: str | None, size: Size) -> Tensor | None:
     """The pixels that a brush hides, from one bit each, row by row, the first bit the highest of its byte."""
     if text is None:
         return None
+    n, expected = size[0] * size[1], -(-size[0] * size[1] // 8)
+    if len(text) != 4 * -(-expected // 3):
+        reason = f"hidden: expected {expected} bytes in base64, a bit for each of {size[0]}×{size[1]} pixels"
+        raise ProblemError(422, "invalid", f"{reason}, got {len(text)} characters")
     try:
         bits = np.unpackbits(np.frombuffer(base64.b64decode(text, validate=True), np.uint8))
     except (binascii.Error, ValueError) as error:
         raise ProblemError(422, "invalid", f"hidden: expected bits in base64 ({error})") from error
-    n, expected = size[0] * size[1], -(-size[0] * size[1] // 8)
     if len(bits) != 8 * expected:
-        reason = f"hidden: expected {expected} bytes, a bit for each of {size[0]}×{size[1]} pixels"
-        raise ProblemError(422, "invalid", f"{reason}, got {len(bits) // 8}")
+        raise ProblemError(422, "invalid", f"hidden: expected {expected} bytes, got {len(bits) // 8}")
     return torch.from_numpy(bits[:n].astype(bool)).reshape(size)
 
 

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from torchsite.errors import NotApplicableError, TorchsiteError
 
+MOST_SAID = 10
 log = logging.getLogger(__name__)
 CODES = {400: "malformed", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
 
@@ -31,22 +32,30 @@ class ProblemError(TorchsiteError):
         self.status, self.code, self.reason, self.headers = status, code, reason, headers
 
 
+def busy(reason: str, retry_after: int) -> ProblemError:
+    """The refusal of a server that has too much to do, or that is about to end."""
+    hint = f"{reason}: try again in {retry_after} s"
+    return ProblemError(503, "busy", hint, {"Retry-After": str(retry_after)})
+
+
 def problem(status: int, code: str, reason: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The response that says what went wrong."""
     return JSONResponse(Problem(code=code, reason=reason).model_dump(), status, headers=headers)
 
 
 def sentence(errors: Sequence[Any]) -> str:
-    """The first few complaints of pydantic in one line: where, and what was expected."""
-    said = [f"{'.'.join(map(str, error['loc'])) or 'body'}: {error['msg']}" for error in errors[:3]]
-    return "; ".join(said)
+    """The first ten complaints of pydantic in one line: where, and what was expected."""
+    said = [f"{'.'.join(map(str, error['loc'])) or 'body'}: {error['msg']}" for error in errors[:MOST_SAID]]
+    return "; ".join(said) + (f"; and {len(errors) - MOST_SAID} more" if len(errors) > MOST_SAID else "")
 
 
 def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """What the OpenAPI description says of responses that are problems."""
     texts = {
-        400: "The request cannot be read.",
+        400: "The request cannot be read, or has too many or too long fields.",
+        403: "A page of another site asks, or the server is not known by this name.",
         404: "There is no such model or sample.",
+        408: "The request took too long to arrive.",
         413: "The request is too large.",
         415: "The content type is neither JSON nor multipart.",
         422: "A field or the picture is unusable; the reason says which and why.",

@@ -44,7 +44,7 @@ def api_router(
             library.explainer_named(text, served) for text in question.methods or [served.default_method]
         ]
         if content is None and question.image is not None:
-            content = from_base64(question.image)
+            content = await anyio.to_thread.run_sync(from_base64, question.image)
         if content is None:
             picture = _sample(served, question.sample)
         else:
@@ -75,7 +75,7 @@ def api_router(
         """The models that can be asked, and how."""
         return [library.describe(served) for served in library.models.values()]
 
-    @router.get("/api/samples", tags=["models"], responses=described(404, 422))
+    @router.get("/api/samples", tags=["models"], responses=described(403, 404, 422))
     async def samples(name: ModelName) -> list[SampleOut]:
         """Pictures to begin with, as the model takes them."""
         found = library[name].samples
@@ -88,7 +88,7 @@ def api_router(
         "/api/explain",
         tags=["explanations"],
         response_model=Explained,
-        responses=described(400, 404, 413, 415, 422, 503),
+        responses=described(400, 403, 404, 408, 413, 415, 422, 503),
         openapi_extra=body_of(Question, multipart=True),
     )
     async def explain(request: Request, name: ModelName) -> Response:
@@ -108,7 +108,7 @@ def api_router(
         "/api/sweep",
         tags=["explanations"],
         response_class=Response,
-        responses={**GIF, **described(400, 404, 413, 415, 422, 503)},
+        responses={**GIF, **described(400, 403, 404, 408, 413, 415, 422, 503)},
         openapi_extra=body_of(SweepQuestion, multipart=False),
     )
     async def sweep(request: Request, name: ModelName) -> Response:

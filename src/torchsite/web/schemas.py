@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-ClassChoice = int | str
-Text = Annotated[str, Field(max_length=200)]
+MAX_TEXT = 200
+Text = Annotated[str, Field(max_length=MAX_TEXT)]
+ClassChoice = int | Text
 
 
 class Pose(BaseModel):

@@ -10,6 +10,17 @@ from fastapi import FastAPI
 from torchsite.errors import ConfigError
 
 GRACE_SECONDS = 5
+MOST_CONNECTIONS = 512  # beyond these uvicorn refuses; the application has lower limits of its own
+
+
+class Server(uvicorn.Server):
+    """Answers every request that is open before it ends."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let the application answer, then close all connections."""
+        assert isinstance(self.config.app, FastAPI)
+        await self.config.app.state.drain(GRACE_SECONDS)
+        await super().shutdown(sockets)
 
 
 def serve(app: FastAPI, host: str, port: int, *, ready: Callable[[str], None]) -> None:
@@ -21,9 +32,10 @@ def serve(app: FastAPI, host: str, port: int, *, ready: Callable[[str], None]) -
             log_level="warning",
             access_log=False,
             server_header=False,
+            limit_concurrency=MOST_CONNECTIONS,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
-        uvicorn.Server(config).run(sockets=[listener])
+        Server(config).run(sockets=[listener])
 
 
 def bound(host: str, port: int) -> socket.socket:

@@ -19,5 +19,5 @@ def app(library):
 
 @pytest.fixture(scope="session")
 def client(app):
-    with TestClient(app) as ready:
+    with TestClient(app, base_url="http://127.0.0.1") as ready:
         yield ready

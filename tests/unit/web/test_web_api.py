@@ -178,7 +178,7 @@ def test_pictures_that_are_none_are_refused(client):
 @pytest.fixture
 def strict():
     settings = Settings(max_body=20_000, max_pixels=1_000, queue=1, retry_after=3)
-    with TestClient(create_app(library(), settings)) as ready:
+    with TestClient(create_app(library(), settings), base_url="http://127.0.0.1") as ready:
         yield ready
 
 
