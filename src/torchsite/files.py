@@ -1,9 +1,15 @@
-"""Files that are written whole or not at all, and names of files as text that can always be written."""
+"""Files that are written whole or not at all; names of files, and tables, as text that does no harm."""
 
+import csv
+import io
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
+
+CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_atomically(path: Path, content: bytes | str | Callable[[Path], None]) -> Path:
@@ -26,6 +32,25 @@ def write_atomically(path: Path, content: bytes | str | Callable[[Path], None]) 
     finally:
         temporary.unlink(missing_ok=True)
     return path
+
+
+def csv_table(rows: Iterable[Sequence[Any]]) -> str:
+    """A table as CSV. Text that a spreadsheet would take for a formula gets an apostrophe before it."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return text.getvalue()
+
+
+def visible(text: str) -> str:
+    """The text with control characters written as escapes: a file's name may contain any."""
+    return text.translate(CONTROL)
+
+
+def _cell(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return f"'{visible(value)}" if value.startswith(FORMULA) else visible(value)
 
 
 def printable(name: str) -> str:

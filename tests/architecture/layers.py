@@ -18,6 +18,7 @@ LAYERS = [
         "layers",
         "processes",
         "results",
+        "terminal",
         "version",
     },
     {"transforms", "data"},

@@ -43,8 +43,6 @@ def compare(
 
     torchsite compare runs/birds/model --data photos/birds --out runs/birds/comparison
     """
-    from rich.console import Console
-
     from torchsite.evaluation.compare import compare as run
     from torchsite.report.comparison import save_report, to_rich
 
@@ -73,6 +71,6 @@ def compare(
     if as_json:
         say_json(asdict(comparison.to_result()))
         return
-    Console().print(to_rich(comparison))
+    terminal().print(to_rich(comparison))
     if out is not None:
         terminal().print(f"written to {out}")

@@ -8,7 +8,6 @@
 | `--csv TABLE` | TABLE | a row for each picture |
 """
 
-import csv
 import io
 import json
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from PIL import Image
 from torch import Tensor
 
 from torchsite.data.pictures import upright_rgb
-from torchsite.files import write_atomically
+from torchsite.files import csv_table, write_atomically
 from torchsite.model import Explanation
 from torchsite.model.drawing import overlay
 from torchsite.model.explanation import enlarge
@@ -80,11 +79,9 @@ class ReadOut:
     def finish(self) -> None:
         """The files about all pictures."""
         if self.table is not None:
-            text = io.StringIO(newline="")
-            writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(sorted(self.rows, key=lambda row: str(row["picture"])))
-            write_atomically(self.table, text.getvalue())
+            rows = sorted(self.rows, key=lambda row: str(row["picture"]))
+            cells = [[row.get(column) for column in COLUMNS] for row in rows]
+            write_atomically(self.table, csv_table([COLUMNS, *cells]))
         if self.regions == "coco":
             categories = [{"id": number, "name": name} for number, name in enumerate(self.classes, start=1)]
             content = {"images": self.images, "categories": categories, "annotations": self.annotations}

@@ -13,17 +13,13 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+
+from torchsite.terminal import terminal as terminal
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of words.")]
 ModelName = Annotated[str, typer.Argument(help="A shipped model's name, a folder, or a hub id.")]
 
 Watch = Callable[[str, int, int], None]
-
-
-def terminal(*, stderr: bool = False) -> Console:
-    """A console for results; square brackets and colons in names are printed as they are."""
-    return Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 def say_json(values: Any) -> None:

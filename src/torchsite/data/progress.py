@@ -4,9 +4,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
 from rich.progress import TimeRemainingColumn as Remaining
+
+from torchsite.terminal import terminal
 
 Advance = Callable[[int], None]
 
@@ -18,7 +19,7 @@ def progress_bar(title: str, total: int | None, *, enabled: bool, bytes_: bool =
         yield lambda _: None
         return
     amount: ProgressColumn = DownloadColumn() if bytes_ else MofNCompleteColumn()
-    columns = (TextColumn("{task.description}"), BarColumn(), amount, Remaining())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, Remaining())
+    with Progress(*columns, console=terminal(stderr=True)) as bar:
         task = bar.add_task(title, total=total)
         yield lambda steps: bar.advance(task, steps)

@@ -3,8 +3,6 @@
 Everything is drawn from a `Comparison`, which is read from its result file: what is shown can be traced.
 """
 
-import csv
-import io
 import math
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from torchsite.evaluation.compare import MODEL, Cell, Comparison
-from torchsite.files import write_atomically
+from torchsite.files import csv_table, write_atomically
 from torchsite.metrics import METRICS
 from torchsite.model.drawing import PlainFigure
 from torchsite.report.format import (
@@ -90,16 +88,14 @@ def to_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
 
 def to_csv(comparison: Comparison) -> str:
     """One line per method and score: value, interval, cost, reason."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["method", "metric", "figure", "value", "low", "high", "ms_per_image", "reason"])
+    rows: list[list[Any]] = [["method", "metric", "figure", "value", "low", "high", "ms_per_image", "reason"]]
     for cell in comparison.cells:
         for score in scores_of(comparison, cell.metric):
             value, low, high = bounds(look_up(cell.values, *score))
             cost = comparison.cost(cell.method)
             row = [cell.method, cell.metric, ".".join(score), value, low, high, cost, cell.reason]
-            writer.writerow(["" if item is None else item for item in row])
-    return text.getvalue()
+            rows.append(row)
+    return csv_table(rows)
 
 
 def draw(comparison: Comparison) -> Figure:

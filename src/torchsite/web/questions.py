@@ -58,7 +58,9 @@ def body_of(kind: type[BaseModel], *, multipart: bool) -> dict[str, Any]:
 
 def _from_json(kind: type[Asked], body: bytes) -> Asked:
     if sum(map(body.count, (b'"', b",", b":", b"[", b"{"))) > MAX_MARKS:
-        raise ProblemError(400, "malformed", f"the body has too many fields: a question has at most {MAX_FIELDS}")
+        raise ProblemError(
+            400, "malformed", f"the body has too many fields: a question has at most {MAX_FIELDS}"
+        )
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError) as error:

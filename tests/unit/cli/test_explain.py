@@ -172,3 +172,21 @@ def test_regions_of_all_pictures_in_one_coco_file_and_tiles(model_folder, digit,
     assert [category["name"] for category in found["categories"]] == [str(i) for i in range(10)]
     with pytest.raises(ConfigError, match="--tiles writes"):
         run(*words, "--abstain", 0)
+
+
+def test_hostile_names_command_neither_the_terminal_nor_a_spreadsheet(
+    model_folder, digit, tmp_path, monkeypatch
+):
+    name = "=\x1b[31mcmd.png"
+    shutil.copy(digit, tmp_path / name)
+    (tmp_path / "=\x1b[2Jbroken.png").write_bytes(b"no picture")
+    monkeypatch.chdir(tmp_path)
+    words = ["explain", name, "=\x1b[2Jbroken.png", "--model", str(model_folder), "--csv", "t.csv"]
+    result = runner.invoke(app, words)
+    assert "=\\x1b[31mcmd.png" in result.output
+    assert "\x1b" not in result.output
+    with (tmp_path / "t.csv").open(newline="") as file:
+        assert {row["picture"] for row in csv.DictReader(file)} == {
+            "'=\\x1b[31mcmd.png",
+            "'=\\x1b[2Jbroken.png",
+        }
