@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from torchsite.web.problems import ProblemError, busy, problem
+from torchsite.web.problems import ProblemError, busy
 from torchsite.web.settings import Settings
 from torchsite.web.telemetry import Telemetry
 
@@ -105,15 +105,15 @@ class Guard:
         except ProblemError as error:
             if begun:
                 raise
-            answer = problem(error.status, error.code, error.reason, error.headers)
-            await answer(scope, receive, guarded)
+            await error.answer(scope, receive, guarded)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if begun or not self.traffic.closing or task is None:
                 raise
             task.uncancel()
-            error = busy("the server is shutting down", self.settings.retry_after)
-            await problem(error.status, error.code, error.reason, error.headers)(scope, receive, guarded)
+            await busy("the server is shutting down", self.settings.retry_after).answer(
+                scope, receive, guarded
+            )
         finally:
             path = scope["path"] if scope["path"] in self.paths else "other"
             self.telemetry.requests.labels(path, str(status)).inc()

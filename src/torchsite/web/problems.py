@@ -31,6 +31,11 @@ class ProblemError(TorchsiteError):
         super().__init__(reason)
         self.status, self.code, self.reason, self.headers = status, code, reason, headers
 
+    @property
+    def answer(self) -> JSONResponse:
+        """The response that says what went wrong."""
+        return problem(self.status, self.code, self.reason, self.headers)
+
 
 def busy(reason: str, retry_after: int) -> ProblemError:
     """The refusal of a server that has too much to do, or that is about to end."""
@@ -69,7 +74,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(ProblemError)
     async def _(request: Request, error: ProblemError) -> JSONResponse:
-        return problem(error.status, error.code, error.reason, error.headers)
+        return error.answer
 
     @app.exception_handler(NotApplicableError)
     async def _(request: Request, error: NotApplicableError) -> JSONResponse:
