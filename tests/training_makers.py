@@ -7,7 +7,7 @@ import torch
 from torchsite.configs import from_mapping
 from torchsite.data import load_dataset
 from torchsite.model import SITE, BlackBox
-from torchsite.training import TrainingConfig
+from torchsite.training import TrainingConfig, Watch
 
 TINY = {"widths": (4, 8), "code": 8, "trunk": (4, 4, 4)}
 PYRAMID = {"depth": 2, "widths": (4, 4, 4), "common": 4}
@@ -58,3 +58,16 @@ def digest(model):
     """All weights in one word: equal words, equal bits."""
     content = b"".join(tensor.numpy().tobytes() for tensor in model.state_dict().values())
     return hashlib.sha256(content).hexdigest()
+
+
+class FakeClock(Watch):
+    """A clock that only the steps of a run move: each by `seconds(now)`."""
+
+    def __init__(self, seconds):
+        self.now, self.seconds = 0.0, seconds
+
+    def monotonic(self):
+        return self.now
+
+    def step_done(self, run, losses):
+        self.now += self.seconds(self.now)

@@ -34,15 +34,13 @@ from torchsite.results import Result
 from torchsite.training import Fitted, fit
 from torchsite.training.auto import (
     Plan,
-    choose_epochs,
     choose_margin,
     choose_poses,
     choose_settings,
+    choose_time,
     for_several,
-    training_seconds,
 )
 from torchsite.training.loop import Run
-from torchsite.training.pace import Deadline, Pace, measure_pace
 from torchsite.training.poses import AUTO
 from torchsite.training.recipes import Recipe, build_model, load_recipe, override
 from torchsite.training.survey import Decision, Survey
@@ -61,13 +59,12 @@ LOOKING, PROBING, COMPARING = 0.2, 0.15, 0.1
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """All that is known before training: the plan, both halves, what may harm, how fast things are here."""
+    """All that is known before training: the plan, both halves, what may harm, and how much time there is."""
 
     plan: Plan
     train: Dataset
     test: Dataset
     findings: tuple[Finding, ...]
-    pace: Pace | None
     minutes: float
     started: float
 
@@ -75,11 +72,6 @@ class Prepared:
     def seconds_left(self) -> float:
         """What remains of the minutes."""
         return self.started + 60 * self.minutes - time.monotonic()
-
-    def deadline(self) -> Deadline:
-        """Ends a training that begins now in time for the validation after it and for the report."""
-        allowed = training_seconds(self.minutes, 60 * self.minutes - self.seconds_left)
-        return Deadline(allowed - min(allowed / 2, self.pace.validation if self.pace else 0.0))
 
 
 def prepare(
@@ -107,7 +99,7 @@ def prepare(
         plan = Plan(override(load_recipe(left), changes), (decision,))
         recipe = plan.recipe
         train, test, findings = open_halves(data, recipe.size, progress, labels, recipe.margin)
-        return Prepared(plan, train.spread(limit), test, findings, None, minutes, started)
+        return Prepared(plan, train.spread(limit), test, findings, minutes, started)
     survey = survey_data(data, limit) if labels is None else survey_labelled(data, labels)
     deeper = [f"efficientnet_{variant.name}" for variant in (LITE1, LITE2) if is_installed(variant)]
     plan = choose_settings(data, survey, minutes=minutes, pretrained=is_installed(), deeper=deeper)
@@ -117,14 +109,12 @@ def prepare(
         plan = choose_margin(plan, survey, size)
     margin = override(plan.recipe, changes).margin
     train, test, findings = open_halves(data, size, progress, labels, margin)
-    train, pace = train.spread(limit), None
+    train = train.spread(limit)
     plan = choose_poses(plan, poses, train)
     plan = Plan(override(plan.recipe, changes), (*_kept(plan, changes), *_own(changes)))
-    if "epochs" not in changes:
-        pace = measure_pace(plan.recipe, train, test)
-        survey = replace(survey, n_train=len(train), n_test=len(test))
-        plan = choose_epochs(plan, pace, survey, minutes, time.monotonic() - started)
-    return Prepared(plan, train, test, findings, pace, minutes, started)
+    plan = choose_time(plan, minutes, time.monotonic() - started, changes.get("epochs"))
+    plan = Plan(override(plan.recipe, changes), plan.decisions)
+    return Prepared(plan, train, test, findings, minutes, started)
 
 
 class KeepRecipe(TrainingWatch):
@@ -146,11 +136,10 @@ def train_prepared(
     resume: bool = False,
     progress: bool = False,
     watches: Sequence[TrainingWatch] = (),
-) -> tuple[Fitted[SITE | BlackBox], bool]:
-    """Train as planned; also whether time was up before the plan was fulfilled."""
+) -> Fitted[SITE | BlackBox]:
+    """Train as planned."""
     recipe = prepared.plan.recipe
-    deadline = prepared.deadline()
-    fitted = fit(
+    return fit(
         build_model(recipe.model, prepared.train, recipe.training),
         prepared.train,
         recipe.training,
@@ -158,9 +147,8 @@ def train_prepared(
         folder=folder,
         resume=resume,
         progress=progress,
-        watches=[KeepRecipe(recipe, folder), deadline, *watches],
+        watches=[KeepRecipe(recipe, folder), *watches],
     )
-    return fitted, deadline.reached
 
 
 def examine_prepared(
@@ -170,7 +158,7 @@ def examine_prepared(
 
     Where several labels may be true of a picture, it is one of their figures, label by label.
     """
-    afforded, log = affordable(prepared), find_log(fitted.folder / "model")
+    afforded, log = affordable(prepared, fitted), find_log(fitted.folder / "model")
     if prepared.test.marks is not None:
         return examine_labels(
             fitted.model, prepared.test, training=prepared.train, log=log, limit=afforded.looked_at
@@ -286,12 +274,10 @@ class Afforded(NamedTuple):
     compared: int
 
 
-def affordable(prepared: Prepared) -> Afforded:
+def affordable(prepared: Prepared, fitted: Fitted[Any]) -> Afforded:
     """As many as there is time for: all three follow from how long a picture of a validation took."""
-    if prepared.pace is None:
-        return Afforded(500, 100, 32)
     n = min(prepared.plan.recipe.training.n_validation, len(prepared.test))
-    each = max(1e-4, prepared.pace.validation / max(1, n))
+    each = max(1e-4, fitted.validation_seconds / max(1, n))
     left, asked = max(30.0, prepared.seconds_left), each / PER_VALIDATION
     looked, probed, compared = (
         int(share * left / (asked * passes))

@@ -34,9 +34,8 @@ from torchsite.objective.same_answers import write_answers
 from torchsite.results import Result
 from torchsite.shapes import Logits
 from torchsite.training import Fitted, fit
-from torchsite.training.auto import Plan, choose_epochs, choose_poses, choose_settings
-from torchsite.training.pace import measure_pace
-from torchsite.training.recipes import Recipe, override, pixel_statistics
+from torchsite.training.auto import Plan, choose_poses, choose_settings, choose_time
+from torchsite.training.recipes import override, pixel_statistics
 from torchsite.training.survey import Decision, Survey
 
 ANSWERS_FILE = "answers.safetensors"
@@ -60,7 +59,6 @@ class Conversion:
     fitted: Fitted[SITE]
     prepared: Prepared
     comparison: dict[str, Any]
-    cut_short: bool
 
     def examined(self, watch: Watch | None = None) -> Result:
         """The examination for the report, with both networks' accuracies."""
@@ -108,23 +106,12 @@ def convert(
     )
     training = recipe.training
     twin = _twin(classifier, shape, train, layer, fine_tuning, normalised, training.family, training.seed)
-    pace = measure_pace(_without_answers(recipe), train, test, twin)
     plan = replace(plan, recipe=recipe, decisions=(*plan.decisions, *_about(twin, fine_tuning, same_answers)))
-    if "epochs" not in (changes or {}):
-        plan = choose_epochs(plan, pace, _survey(train, test), minutes, time.monotonic() - started)
-    prepared = Prepared(plan, train, test, tuple(findings), pace, minutes, started)
+    plan = choose_time(plan, minutes, time.monotonic() - started, (changes or {}).get("epochs"))
+    prepared = Prepared(plan, train, test, tuple(findings), minutes, started)
     if tell is not None:
         tell(prepared)
-    deadline = prepared.deadline()
-    fitted = fit(
-        twin,
-        train,
-        plan.recipe.training,
-        validation=test,
-        folder=folder,
-        progress=progress,
-        watches=[deadline],
-    )
+    fitted = fit(twin, train, plan.recipe.training, validation=test, folder=folder, progress=progress)
     compared = compare_answers(answers_of(classifier, test, normalised), answers_of(twin, test), test)
     compared |= {"training_accuracy": float((answers.argmax(1) == train.labels).float().mean())}
     Result(
@@ -134,7 +121,7 @@ def convert(
         training.seed,
         fitted.seconds,
     ).save(folder / "conversion.json")
-    return Conversion(fitted.model, fitted, prepared, compared, deadline.reached)
+    return Conversion(fitted.model, fitted, prepared, compared)
 
 
 def choose_statistics(
@@ -191,12 +178,6 @@ def _check_classes(classifier: nn.Module, data: Dataset, shape: tuple[int, int, 
             f"the network answers {n_classes} values to a picture, {data.name} has {len(data.classes)} "
             "classes: expected one for each, in the order of the classes"
         )
-
-
-def _without_answers(recipe: Recipe) -> Recipe:
-    """The recipe for some of the pictures, of which the kept answers say nothing: they cost no time."""
-    terms = tuple(term for term in recipe.training.terms if not isinstance(term, SameAnswers))
-    return replace(recipe, training=replace(recipe.training, terms=terms))
 
 
 def _survey(train: Dataset, test: Dataset) -> Survey:

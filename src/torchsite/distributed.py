@@ -66,15 +66,15 @@ class _SumOverRanks(torch.autograd.Function):
         return total
 
 
-def highest_of_ranks(value: int) -> int:
-    """The largest of a small number that each rank has."""
+def highest_of_ranks(value: float) -> float:
+    """The largest of the numbers that the ranks have."""
     if n_ranks() == 1:
         return value
-    highest = torch.tensor([value])
+    highest = torch.tensor([value], dtype=torch.float64)
     if dist.get_backend() == "nccl":
         highest = highest.cuda()
     dist.all_reduce(highest, dist.ReduceOp.MAX)
-    return int(highest)
+    return float(highest)
 
 
 def rows_of_all_ranks(rows: Tensor) -> Tensor:

@@ -210,21 +210,16 @@ def _by_choice(
         progress=console.is_terminal,
     )
     say_plan(prepared, as_json)
-    fitted, cut_short = train_prepared(
-        prepared, folder, resume=resume, progress=console.is_terminal, watches=watches
-    )
+    fitted = train_prepared(prepared, folder, resume=resume, progress=console.is_terminal, watches=watches)
     console.print(f"trained in {fitted.seconds:.0f} s; the model is in {folder / 'model'}")
     if beside.gallery and add_gallery(fitted.model, prepared.train, folder / "model"):
         console.print("a gallery of training pictures lies beside it; without any: --no-gallery")
-    if cut_short:
-        console.print("time was up before the last epoch: what is saved is the model as it was then")
     said: dict[str, Any] = {
         "model": str(folder / "model"),
         "seconds": fitted.seconds,
         "measures": fitted.measures,
         "warnings": [str(finding) for finding in prepared.findings],
         "settings": {d.setting: {"chosen": d.chosen, "why": d.why} for d in prepared.plan.decisions},
-        "cut_short": cut_short,
     }
     found = run_folds(prepared, beside, folder, console)
     said |= {"folds": found} if found else {}

@@ -22,7 +22,6 @@ from torchsite.metrics.estimate import Estimate, plain
 from torchsite.model import SITE, BlackBox
 from torchsite.randomness import make_rng
 from torchsite.training import fit
-from torchsite.training.pace import Deadline
 from torchsite.training.recipes import Recipe, build_model
 
 Right = Bool[Tensor, " pictures"]
@@ -99,6 +98,7 @@ def cross_validate(
             batch_size=min(recipe.training.batch_size, len(ours)),
             n_validation=min(recipe.training.n_validation, len(theirs)),
             validate_every=recipe.training.epochs,
+            seconds=seconds if math.isfinite(seconds) else recipe.training.seconds,
         )
         model: SITE | BlackBox = build_model(settings, ours, training)
         fit(
@@ -107,7 +107,6 @@ def cross_validate(
             training,
             validation=theirs,
             folder=folder / f"{kind}-{fold + 1}",
-            watches=[Deadline(seconds)],
         )
         found = ask(model, theirs, None, 32).right
         right[numbers == fold] = found

@@ -54,14 +54,20 @@ class Share:
 class Draws:
     """The random numbers of one step: a stream of its own for every name, the same on all ranks.
 
-    `n` is the number of pictures in the global batch, for all of which is drawn; `n_steps` is the length of
-    the training.
+    `n` is the number of pictures in the global batch, for all of which is drawn. `n_steps` is the length of
+    the training, and `position` the place in it: the step, or further on where a clock is ahead of the steps.
     """
 
     seed: int
     step: int
     n: int
     n_steps: int = 1
+    clock: float = 0.0  # the share of the training's time that is used
+
+    @property
+    def position(self) -> float:
+        """The steps done, or as many as the share of the time that is used would make, if that is more."""
+        return max(self.step, self.clock * self.n_steps)
 
     def rng(self, name: str) -> Rng:
         """The stream of this name at this step, from its beginning each time it is asked for."""

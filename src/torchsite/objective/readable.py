@@ -88,7 +88,7 @@ class ReadablePrototypes(Term, name="readable_prototypes"):
 
     def strength(self, step: Step) -> float:
         """How far the weight has grown: 1 from the share `ramp` of the training on."""
-        done = step.draws.step / step.draws.n_steps - self.start
+        done = step.draws.position / step.draws.n_steps - self.start
         return min(1.0, done / self.ramp) if self.ramp else 1.0
 
 

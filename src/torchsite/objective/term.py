@@ -152,7 +152,7 @@ class Term(Tagged, abc.ABC):
 
     def counts(self, draws: Draws) -> bool:
         """Whether the term is part of the objective at this step."""
-        return self.start * draws.n_steps <= draws.step < self.end * draws.n_steps
+        return self.start * draws.n_steps <= draws.position < self.end * draws.n_steps
 
 
 def rows_of(run: AnyForward, rows: slice) -> AnyForward:

@@ -1,8 +1,7 @@
 """Settings chosen by the data: what `torchsite train FOLDER --minutes 30` does before it trains.
 
-Size, extractor, batch and targets follow from what the pictures are (`choose_settings`); the number of epochs
-from how long a step takes here, with this model and this batch (`pace.py`, `choose_epochs`). Every
-decision comes with its reason.
+Size, extractor, batch and targets follow from what the pictures are (`choose_settings`); how long training
+takes, from the minutes that are given (`choose_time`). Every decision comes with its reason.
 """
 
 import math
@@ -23,32 +22,31 @@ from torchsite.training.extractor_choice import (
     choose_size,
     extractor_options,
 )
-from torchsite.training.pace import Pace
 from torchsite.training.poses import AUTO, family_of, guess_poses
 from torchsite.training.recipes import ModelSettings, Recipe
 from torchsite.training.survey import Decision, Survey
 
 MOST_FROM_SCRATCH = 200
-TO_SPARE = 0.9
 REPORT_SHARE = 0.15  # of the minutes, at least, for the report
 LEAST_SHARE = 0.3  # of the minutes, at least, for training, however long looking took
+N_VALIDATIONS = 5
+VALIDATED_PER_MINUTE = 10
 UNEVEN = 2.0
 MARGIN = 1.25
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A recipe and the reasons for it; `seconds` is how long its training should take."""
+    """A recipe and the reasons for it."""
 
     recipe: Recipe
     decisions: tuple[Decision, ...]
-    seconds: float = 0.0
 
 
 def choose_settings(
     data: str, survey: Survey, *, minutes: float, pretrained: bool, deeper: Collection[str] = ()
 ) -> Plan:
-    """All settings but the number of epochs; `deeper` are the deeper pretrained extractors at hand."""
+    """All settings but the time; `deeper` are the deeper pretrained extractors at hand."""
     extractor = choose_extractor(survey, pretrained)
     size = choose_size(survey, extractor.chosen, minutes)
     extractor = choose_deeper(extractor, survey, int(size.chosen), minutes, deeper)
@@ -140,28 +138,26 @@ def training_seconds(minutes: float, spent: float) -> float:
     return max(LEAST_SHARE * whole, min(TRAINING_SHARE * whole, (1 - REPORT_SHARE) * whole - spent))
 
 
-def choose_epochs(plan: Plan, pace: Pace, survey: Survey, minutes: float, spent: float = 0.0) -> Plan:
-    """The plan with as many epochs as fit into the time that `spent` seconds leave, not more than help."""
-    n_steps = survey.n_train // plan.recipe.training.batch_size
-    seconds = training_seconds(minutes, spent) * TO_SPARE
-    fitting = int((seconds - pace.validation) / (n_steps * pace.step))
+def choose_time(plan: Plan, minutes: float, spent: float = 0.0, epochs: int | None = None) -> Plan:
+    """The plan with the time that `spent` seconds leave for training, and with as many epochs as help.
+
+    The more time, the more pictures a validation looks at.
+    """
     learns_anew = plan.recipe.model.feature_extractor == FROM_SCRATCH
-    most = MOST_FROM_SCRATCH if learns_anew else MOST_PRETRAINED
-    epochs = max(1, min(fitting, most))
-    every = max(1, math.ceil(epochs / 5))
-    n_validations = epochs / every
-    if n_validations > 1:  # their time is training time as well
-        left = seconds - n_validations * pace.validation
-        epochs = max(1, min(epochs, int(left / (n_steps * pace.step))))
-        every = max(1, math.ceil(epochs / 5))
-    estimate = epochs * n_steps * pace.step + math.ceil(epochs / every) * pace.validation
-    limit = f"{most} is where more stops to help" if epochs == most else f"{minutes:g} minutes allow no more"
-    if fitting < 1:
-        limit = f"even one exceeds its share of {minutes:g} minutes: training will be stopped before its end"
-    why = f"{n_steps} steps of {pace.step:.2f} s each, {estimate / 60:.1f} minutes in all; {limit}"
-    training = replace(plan.recipe.training, epochs=epochs, validate_every=every)
-    recipe = replace(plan.recipe, training=training)
-    return Plan(recipe, (*plan.decisions, Decision("epochs", str(epochs), why)), estimate)
+    most = epochs or (MOST_FROM_SCRATCH if learns_anew else MOST_PRETRAINED)
+    seconds = round(training_seconds(minutes, spent), 1)
+    training = plan.recipe.training
+    training = replace(
+        training,
+        epochs=most,
+        seconds=seconds,
+        validate_every=math.ceil(most / N_VALIDATIONS),
+        n_validation=min(training.n_validation, max(30, round(VALIDATED_PER_MINUTE * minutes))),
+    )
+    limit = "as you asked" if epochs else "where more stops to help"
+    why = f"the learning rate falls with the clock, or over {most} epochs, {limit}, if they take less"
+    decision = Decision("time", f"{seconds / 60:.1f} minutes", why)
+    return Plan(replace(plan.recipe, training=training), (*plan.decisions, decision))
 
 
 def _class_weights(survey: Survey) -> Decision:

@@ -22,12 +22,22 @@ from torchsite.training.config import TrainingConfig
 
 
 def make_batch(
-    data: Dataset, config: TrainingConfig, views: Sequence[View], step: int, like: Tensor, share: Share
+    data: Dataset,
+    config: TrainingConfig,
+    views: Sequence[View],
+    step: int,
+    like: Tensor,
+    share: Share,
+    clock: float = 0.0,
 ) -> Batch:
-    """This process's pictures of a step and their views, on the device and in the dtype of `like`."""
+    """This process's pictures of a step and their views, on the device and in the dtype of `like`.
+
+    `clock` is the share of the training's time that is used.
+    """
     rows = step_rows(len(data), config.batch_size, config.seed, step)[share.rows(config.batch_size)]
     kept = _floats(data.images if data.larger is None else data.larger, rows, like)
-    draws = Draws(config.seed, step, config.batch_size, config.epochs * (len(data) // config.batch_size))
+    n_steps = config.epochs * (len(data) // config.batch_size)
+    draws = Draws(config.seed, step, config.batch_size, n_steps, clock)
     kept = _flipped(kept, draws, share) if config.flip else kept
     kept = _jittered(kept, config.jitter, draws, share) if config.jitter else kept
     images, larger = (kept, None) if data.larger is None else (centre(kept, data.size), kept)

@@ -43,10 +43,13 @@ def forward_macs(model: ImageClassifier) -> int:
     return counter.get_total_flops() // 2
 
 
-def training_budget(model: ImageClassifier, config: TrainingConfig, n_pictures: int) -> Budget:
-    """What training this model on so many pictures takes."""
+def training_budget(
+    model: ImageClassifier, config: TrainingConfig, n_pictures: int, n_steps: int | None = None
+) -> Budget:
+    """What training this model on so many pictures takes; `n_steps` if a clock ended it before all epochs."""
     views_of = views_of_site if isinstance(model, SITE) else views_of_black_box
-    batch, n_steps = config.batch_size, config.epochs * (n_pictures // config.batch_size)
+    batch = config.batch_size
+    n_steps = config.epochs * (n_pictures // batch) if n_steps is None else n_steps
     seen = sum(view.n_shown(batch) for view in views_of(config.terms, config.own_views)) / batch
     asked = sum(term.n_asked(batch) for term in config.terms) if isinstance(model, SITE) else 0
     per_view = forward_macs(model)

@@ -73,7 +73,7 @@ class Checkpoints:
     def save_if_due(self, run: "Run", *, at_end: bool = False) -> None:
         """Save if it is time, on all ranks together; stop if one of them was told to."""
         due = at_end or time.monotonic() - self.written >= self.seconds
-        wish = highest_of_ranks(self.told_to_stop or int(due))  # a signal's number is more than 1
+        wish = int(highest_of_ranks(self.told_to_stop or due))  # a signal's number is more than 1
         if wish:
             self.save(run)
         if wish > 1:

@@ -25,6 +25,10 @@ class TrainingConfig:
     that are named here, and in those that the terms compare. `corners` are the fillings around posed
     pictures, one at random for each: black corners alone would tell the network the pose of the frame. With
     `class_weights: balanced` every class counts the same in the classification loss.
+
+    A training takes `epochs`. With `seconds`, it takes so long at most (without its last validation), and the
+    learning rate and the terms follow what is further on, the steps or the clock: however slow the machine,
+    a training ends at the end of its schedule. It can then not be repeated bit by bit.
     """
 
     moved: ClassVar[Mapping[str, str]] = {
@@ -40,6 +44,7 @@ class TrainingConfig:
     }
 
     epochs: int = 10
+    seconds: float | None = None
     batch_size: int = 128
     optimiser: Literal["adamw", "muon"] = "adamw"
     learning_rate: float = 3e-3
@@ -69,6 +74,8 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         for name in ("epochs", "cycles", "accumulate", "validate_every", "collapse_patience"):
             _at_least(name, getattr(self, name), 1)
+        if self.seconds is not None and not 0 < self.seconds < math.inf:
+            raise ConfigError(f"seconds: expected a positive number, or none at all, got {self.seconds}")
         if self.epochs % self.cycles:
             raise ConfigError(f"cycles: expected a divisor of epochs = {self.epochs}, got {self.cycles}")
         _at_least("batch_size", self.batch_size, 2)  # batch norm has nothing to compare one picture with

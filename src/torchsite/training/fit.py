@@ -35,12 +35,14 @@ Model = TypeVar("Model", bound=ImageClassifier)
 
 @dataclass(frozen=True)
 class Fitted(Generic[Model]):
-    """A trained model, what its last validation found, and where everything is."""
+    """A trained model, what its last validation found and how long it took, and where everything is."""
 
     model: Model
     measures: dict[str, float]
     seconds: float
     folder: Path
+    n_steps: int = 0
+    validation_seconds: float = 0.0
 
 
 def fit(
@@ -96,11 +98,11 @@ def fit(
             model.save_pretrained(folder / "model")
             write_card(folder / "model", model_card(model.config, run.measures, data.name))
             settings = {"training": to_mapping(config), "model": to_mapping(model.config), "data": data.name}
-            budget = training_budget(model, config, len(data))
+            budget = training_budget(model, config, len(data), run.steps_done)
             settings |= {"precision": to_mapping(precision), "budget": to_mapping(budget)}
             Result("training", run.measures, settings, config.seed, seconds).save(folder / "result.json")
         fabric.barrier()
-    return Fitted(model, run.measures, seconds, folder)
+    return Fitted(model, run.measures, seconds, folder, run.steps_done, run.validation_seconds)
 
 
 def _begin(

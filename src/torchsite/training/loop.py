@@ -1,5 +1,6 @@
 """The training loop, on Lightning's Fabric: `train` is all of it, what it calls stands below."""
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,8 +47,11 @@ class Run:
     collapse: CollapseWatch
     watches: Sequence[Watch] = ()
     steps_done: int = 0
-    ending: bool = False
+    learning_rate_factor: float = 0.0  # of the last step, as a fraction of the peak
+    ending: bool = False  # a callback asks the run to end
+    clock: float = 0.0  # the share of the run's seconds that is used; infinite if it is to end
     measures: dict[str, float] = field(default_factory=dict)
+    validation_seconds: float = 0.0
 
     @property
     def steps_per_epoch(self) -> int:
@@ -70,9 +74,14 @@ class Run:
         return Share(self.fabric.global_rank, self.fabric.world_size)
 
     @property
-    def learning_rate_factor(self) -> float:
-        """The learning rate of the last step, as a fraction of its peak."""
-        return schedule(self.config, self.n_steps)(max(0, self.steps_done - 1))
+    def position(self) -> float:
+        """How far the run is, in steps: the steps done, or what the clock makes of them if that is more."""
+        return max(self.steps_done, self.clock * self.n_steps)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all steps are done, the time is used, or a callback has asked to end."""
+        return self.position >= self.n_steps
 
     def state_dict(self) -> dict[str, Any]:
         """All that the rest of the run depends on."""
@@ -96,38 +105,53 @@ class Run:
 
 def train(run: Run) -> None:
     """All steps of the run that are not done yet, epoch by epoch."""
-    config, fabric, objective, model = run.config, run.fabric, run.objective, run.model
-    learning_rate, like = schedule(config, run.n_steps), next(model.parameters())
-    for epoch in range(run.epoch, config.epochs + 1):
-        for step in range(run.steps_done, epoch * run.steps_per_epoch):
-            batch = make_batch(run.data, config, objective.views, step, like, run.share)
-            tell(run, "step_begins", batch)
-            outcomes = []
-            with seeded(config.seed, step, fabric.global_rank):
-                for part in batch.parts(config.accumulate):
-                    with fabric.no_backward_sync(run.losses, enabled=not part.share.is_last_part):
-                        with run.precision.autocast(fabric.device):
-                            outcome = run.losses(part)
-                        outcomes.append(of_all_ranks(run, part, outcome))
-                        fabric.backward(outcome.losses["loss"] / config.accumulate)
-            set_learning_rates(run.optimisers, learning_rate(step))
-            for optimiser in run.optimisers:
-                optimiser.step()
-                optimiser.zero_grad()
-            objective.learn(batch, joined_features(outcomes))
-            run.average.update(model)
-            run.steps_done = step + 1
-            tell(run, "step_done", mean_losses(outcomes))
-            run.checkpoints.save_if_due(run)
-            if wants_to_end(run):
-                break
+    n, every = run.steps_per_epoch, run.steps_per_epoch * run.config.validate_every
+    for epoch in range(run.epoch, run.config.epochs + 1):
+        look_at_clock(run)
+        begun = max((epoch - 1) * n, run.clock * run.n_steps)
+        while run.steps_done < epoch * n and not run.is_over:
+            take_step(run)
+            look_at_clock(run)
         tell(run, "epoch_done")
-        if run.ending or epoch % config.validate_every == 0 or epoch == config.epochs:
+        if run.is_over or run.position // every > begun // every:
             run.measures = measure(run)
-        if run.ending:
+        if run.is_over:
             break
     run.checkpoints.save_if_due(run, at_end=True)
-    run.average.apply(model)
+    run.average.apply(run.model)
+
+
+def take_step(run: Run) -> None:
+    """One step: the losses of a batch in all its views, their gradients, and what is learnt from them."""
+    config, fabric, like = run.config, run.fabric, next(run.model.parameters())
+    batch = make_batch(run.data, config, run.objective.views, run.steps_done, like, run.share, run.clock)
+    tell(run, "step_begins", batch)
+    outcomes = []
+    with seeded(config.seed, run.steps_done, fabric.global_rank):
+        for part in batch.parts(config.accumulate):
+            with fabric.no_backward_sync(run.losses, enabled=not part.share.is_last_part):
+                with run.precision.autocast(fabric.device):
+                    outcome = run.losses(part)
+                outcomes.append(of_all_ranks(run, part, outcome))
+                fabric.backward(outcome.losses["loss"] / config.accumulate)
+    run.learning_rate_factor = schedule(config, run.n_steps)(run.position)
+    set_learning_rates(run.optimisers, run.learning_rate_factor)
+    for optimiser in run.optimisers:
+        optimiser.step()
+        optimiser.zero_grad()
+    run.objective.learn(batch, joined_features(outcomes))
+    run.average.update(run.model)
+    run.steps_done += 1
+    tell(run, "step_done", mean_losses(outcomes))
+    run.checkpoints.save_if_due(run)
+
+
+def look_at_clock(run: Run) -> None:
+    """The share of the time that is used, by the clock of the first process; all processes get the same."""
+    clock = 0.0
+    if run.config.seconds is not None and run.fabric.is_global_zero:
+        clock = run.checkpoints.seconds_spent / run.config.seconds
+    run.clock = highest_of_ranks(math.inf if run.ending else clock)
 
 
 def of_all_ranks(run: Run, part: Batch, outcome: Outcome) -> Outcome:
@@ -167,14 +191,9 @@ def measure(run: Run) -> dict[str, float]:
     begun = time.monotonic()
     with run.average.applied(run.model), run.precision.autocast(run.fabric.device):
         measures = validate(run.model, run.validation, run.config, run.share)
-    tell(run, "validated", measures, time.monotonic() - begun)
+    run.validation_seconds = time.monotonic() - begun
+    tell(run, "validated", measures, run.validation_seconds)
     return measures
-
-
-def wants_to_end(run: Run) -> bool:
-    """Whether a watch of any process has asked the run to end early."""
-    run.ending = bool(highest_of_ranks(int(run.ending)))
-    return run.ending
 
 
 def tell(run: Run, event: str, *news: Any) -> None:

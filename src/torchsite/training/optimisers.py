@@ -109,16 +109,16 @@ def set_learning_rates(optimisers: Iterable[torch.optim.Optimizer], factor: floa
             group["lr"] = factor * group.setdefault("peak_lr", group["lr"])
 
 
-def schedule(config: TrainingConfig, n_steps: int) -> Callable[[int], float]:
-    """The learning rate of a step as a fraction of its peak: up in a line, then down to nothing.
+def schedule(config: TrainingConfig, n_steps: int) -> Callable[[float], float]:
+    """The learning rate at a position (in steps) as a fraction of its peak: up in a line, then to nothing.
 
     With several cycles it rises and falls as often, and after each the model is a finished one.
     """
     length = n_steps // config.cycles
     peak = max(1, round(config.warm_up * length))
 
-    def factor(step: int) -> float:
-        done = step % length if step < n_steps else length
+    def factor(position: float) -> float:
+        done = position % length if position < n_steps else length
         if done < peak:
             return (done + 1) / peak
         rest = (length - done) / max(1, length - peak)

@@ -24,14 +24,14 @@ class ProgressBar(Watch):
 
     def started(self, run: "Run") -> None:
         """Show the bar where the run stands."""
-        self.bar.update(self.task, total=run.n_steps, completed=run.steps_done)
+        self.bar.update(self.task, total=run.n_steps, completed=run.position)
         self.bar.start()
 
     def step_done(self, run: "Run", losses: Mapping[str, Tensor]) -> None:
         """One step more."""
         said = ", ".join(f"{name} {float(losses[name]):.3f}" for name in SHOWN if name in losses)
         epoch = f"epoch {(run.steps_done - 1) // run.steps_per_epoch + 1}/{run.config.epochs}"
-        self.bar.update(self.task, completed=run.steps_done, description=f"{epoch}: {said}")
+        self.bar.update(self.task, completed=min(run.position, run.n_steps), description=f"{epoch}: {said}")
 
     def ended(self, run: "Run") -> None:
         """Leave the last line standing."""

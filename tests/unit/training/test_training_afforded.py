@@ -1,13 +1,11 @@
 """How many pictures a report looks at follows from the time that training has left."""
 
-import time
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
 
 from torchsite.autotrain import PER_COMPARED, PER_PROBED, PER_VALIDATION, affordable
-from torchsite.training.pace import Pace
 
 N = 400
 
@@ -20,14 +18,18 @@ class Left:
     validation: float = 20.0
 
     def __post_init__(self):
-        self.pace = Pace(step=1.0, validation=self.validation)
+        self.fitted = SimpleNamespace(validation_seconds=self.validation)
         training = SimpleNamespace(n_validation=N)
         self.plan = SimpleNamespace(recipe=SimpleNamespace(training=training))
         self.test = range(N)
 
 
+def afforded_in(left):
+    return affordable(left, left.fitted)
+
+
 def seconds(afforded, validation):
-    """What the examination takes if the pace is right."""
+    """What the examination takes if it goes on as the validation went."""
     asked = validation / N / PER_VALIDATION
     passes = (PER_VALIDATION, PER_PROBED, PER_COMPARED)
     return asked * sum(n * each for n, each in zip(afforded, passes, strict=True))
@@ -35,18 +37,12 @@ def seconds(afforded, validation):
 
 @pytest.mark.parametrize("left", [60.0, 120.0, 300.0])
 def test_half_of_the_time_is_left_for_what_cannot_be_foreseen(left):
-    afforded = affordable(Left(left))
+    afforded = afforded_in(Left(left))
     assert 0.1 * left < seconds(afforded, 20.0) <= 0.5 * left
 
 
 def test_less_time_shows_fewer_pictures_but_never_none():
-    many, few = (affordable(Left(left)) for left in (400.0, 40.0))
+    many, few = (afforded_in(Left(left)) for left in (400.0, 40.0))
     assert all(a > b > 0 for a, b in zip(many, few, strict=True))
-    late = affordable(Left(-60.0, validation=400.0))
+    late = afforded_in(Left(-60.0, validation=400.0))
     assert late == (20, 10, 8)
-
-
-def test_a_run_that_goes_on_has_no_pace_and_takes_the_usual_numbers():
-    prepared = Left(time.monotonic())
-    prepared.pace = None
-    assert affordable(prepared) == (500, 100, 32)

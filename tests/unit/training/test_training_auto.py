@@ -1,29 +1,29 @@
-"""Settings follow the data, epochs follow the clock, and every decision has its reason."""
-
-import time
-from dataclasses import replace
-from types import SimpleNamespace
+"""Settings follow the data, training follows the clock, and every decision has its reason."""
 
 import pytest
 import torch
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from torchsite.data import Dataset
 from torchsite.errors import ConfigError
 from torchsite.objective.classification import balanced_weights, classification_loss
 from torchsite.training.auto import (
     MARGIN,
     MOST_FROM_SCRATCH,
+    N_VALIDATIONS,
     REPORT_SHARE,
-    choose_epochs,
     choose_margin,
     choose_settings,
+    choose_time,
     training_seconds,
 )
-from torchsite.training.extractor_choice import DEEPER, PRETRAINED, SIZES, TRAINING_SHARE
-from torchsite.training.pace import Deadline, Pace, measure_pace
-from torchsite.training.recipes import ModelSettings
+from torchsite.training.extractor_choice import (
+    DEEPER,
+    MOST_PRETRAINED,
+    PRETRAINED,
+    SIZES,
+    TRAINING_SHARE,
+)
 from torchsite.training.survey import Survey
 
 surveys = st.builds(
@@ -50,32 +50,6 @@ def test_every_choice_can_be_trained(survey, minutes, pretrained):
     assert not (
         plan.recipe.model.feature_extractor == PRETRAINED and (not pretrained or plan.recipe.size < 64)
     )
-
-
-@given(surveys, st.floats(0.5, 600), st.floats(0.01, 20), st.floats(0, 60))
-@example(Survey(4, 2, 2, 8), 0.5, 0.03125, 4.0)  # as many epochs as help would fit, but for the validations
-def test_the_estimate_keeps_within_its_share_of_the_time(survey, minutes, step, validation):
-    plan = choose_settings("photos", survey, minutes=minutes, pretrained=False)
-    timed = choose_epochs(plan, Pace(step, validation), survey, minutes)
-    training = timed.recipe.training
-    assert 1 <= training.validate_every <= training.epochs <= MOST_FROM_SCRATCH
-    if training.epochs > 1:
-        assert timed.seconds <= 60 * minutes * TRAINING_SHARE + 2 * validation
-
-
-def test_more_time_buys_more_epochs():
-    survey = Survey(2000, 500, 10, 128)
-    plan = choose_settings("photos", survey, minutes=30, pretrained=True)
-    short, long = (choose_epochs(plan, Pace(0.5, 5), survey, m).recipe.training.epochs for m in (10, 30))
-    assert 1 < short < long
-
-
-def test_a_budget_that_is_too_small_is_told():
-    survey = Survey(20_000, 500, 10, 128)
-    plan = choose_epochs(
-        choose_settings("photos", survey, minutes=1, pretrained=True), Pace(1.0, 5), survey, 1
-    )
-    assert "will be stopped" in plan.decisions[-1].why
 
 
 def test_pictures_decide():
@@ -130,29 +104,6 @@ def test_too_few_pictures_are_refused():
         Survey(3, 2, 2, 100)
 
 
-def test_the_pace_is_that_of_the_very_model_and_leaves_nothing_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    pixels = torch.randint(0, 256, (40, 3, 16, 16), dtype=torch.uint8)
-    data = Dataset(pixels, torch.arange(40) % 2, ("a", "b"))
-    plan = choose_settings("photos", Survey(40, 40, 2, 16), minutes=1, pretrained=False)
-    model = ModelSettings(extractor_options={"widths": (4, 4, 4, 4), "common": 4}, zero_sum=True)
-    begun = time.monotonic()
-    pace = measure_pace(replace(plan.recipe, model=model), data, data)
-    assert 0 < pace.step < time.monotonic() - begun
-    assert pace.validation > 0
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_deadline_stops_once_time_is_up():
-    run = SimpleNamespace(ending=False)
-    patient, hasty = Deadline(1000), Deadline(-1)
-    patient.step_done(run, {})
-    assert not run.ending
-    hasty.step_done(run, {})
-    assert run.ending
-    assert (patient.reached, hasty.reached) == (False, True)
-
-
 @pytest.mark.parametrize(("side", "margin"), [(80, 1.0), (79, 1.0), (120, MARGIN), (4000, MARGIN)])
 def test_pictures_are_kept_larger_where_files_are(side, margin):
     survey = Survey(200, 50, 2, side)
@@ -174,9 +125,18 @@ def test_training_leaves_time_for_the_report_unless_looking_took_it(minutes, loo
     assert training_seconds(minutes, 0) == pytest.approx(TRAINING_SHARE * 60 * minutes)
 
 
-def test_epochs_are_fewer_where_looking_took_long():
-    survey = Survey(320, 50, 2, 64)
-    plan = choose_settings("photos", survey, minutes=4, pretrained=True)
-    early, late = (choose_epochs(plan, Pace(0.5, 1.0), survey, 4, spent) for spent in (0.0, 120.0))
-    assert 1 <= late.recipe.training.epochs < early.recipe.training.epochs
-    assert late.seconds <= training_seconds(4, 120.0)
+@given(minutes=st.floats(0.5, 600), spent=st.floats(0, 600), pretrained=st.booleans())
+def test_training_has_the_time_that_is_left_and_as_many_epochs_as_help(minutes, spent, pretrained):
+    plan = choose_settings("photos", Survey(320, 5000, 2, 64), minutes=minutes, pretrained=pretrained)
+    training = choose_time(plan, minutes, spent).recipe.training
+    assert training.seconds == pytest.approx(training_seconds(minutes, spent), abs=0.05)
+    assert training.epochs == (MOST_PRETRAINED if pretrained else MOST_FROM_SCRATCH)
+    assert training.epochs / training.validate_every == N_VALIDATIONS
+    assert 30 <= training.n_validation <= 500
+
+
+def test_epochs_may_be_asked_for():
+    plan = choose_settings("photos", Survey(320, 50, 2, 64), minutes=4, pretrained=True)
+    found = choose_time(plan, 4, epochs=7)
+    assert found.recipe.training.epochs == 7
+    assert "as you asked" in found.decisions[-1].why

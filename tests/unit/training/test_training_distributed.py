@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from torch import nn
 from torchsite.errors import ConfigError
 from torchsite.model import SITE
 from torchsite.results import Result
-from torchsite.training import fit
+from torchsite.training import checkpoints, fit
 from torchsite.training.batchnorm import GlobalBatchNorm, global_statistics
 from torchsite.training.launch import launch_options, leave
 from training_makers import digits, equivariance, make_config, make_site, transformation
@@ -39,6 +40,7 @@ CASES = {
         "terms": [mean(), equivariance(form="calibrated", unseen="silent", hidden=0.2)],
     },
     "learned means": {"extractor": "pyramid", "terms": [mean(warp="prototype")], "accumulate": 2},
+    "clock": {"extractor": "identity", "terms": [mean()], "epochs": 50, "seconds": 10.0, "pace": 2.0},
     "sampled": {
         "extractor": "pyramid",
         "terms": [transformation(targets="sampled")],
@@ -73,11 +75,18 @@ def logged(folder):
         return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(lines)]
 
 
-def test_two_processes_do_what_one_does(tmp_path):
+def train_here(folder, case, monkeypatch):
+    """The same in this process, whose clock is then as it was."""
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "time", time)
+        train(folder, **case)
+
+
+def test_two_processes_do_what_one_does(tmp_path, monkeypatch):
     torchrun(tmp_path / "two", CASES)
     for name, case in CASES.items():
         one, two = tmp_path / "one" / name, tmp_path / "two" / name
-        train(one, **case)
+        train_here(one, case, monkeypatch)
         assert_same_run(one, two, name)
 
 
