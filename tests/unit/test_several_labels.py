@@ -14,9 +14,10 @@ from torchsite.data import Dataset
 from torchsite.data.label_tables import load_labelled, rarest, read_label_table
 from torchsite.data.request import Request
 from torchsite.errors import ConfigError, DataError, ShapeError
+from torchsite.evaluation.examine import ask
 from torchsite.evaluation.examine_labels import examine_labels
 from torchsite.evaluation.illustrate import illustrate_labels
-from torchsite.evaluation.labels import label_figures, measure_labels
+from torchsite.evaluation.labels import label_figures
 from torchsite.model import SITE
 from torchsite.objective.classification import several_loss, yes_weights
 from torchsite.report import write_labels_report
@@ -55,7 +56,8 @@ def test_each_label_is_learnt_and_has_a_map_of_its_own(tmp_path):
     family = {"max_rotation": 10.0, "max_shift": 0.05}
     config = make_config(epochs=25, batch_size=16, terms=terms, learning_rate=0.01, family=family)
     fit(model, data, config, validation=corners(20, 1), folder=tmp_path)
-    found = measure_labels(model, corners(60, seed=2))
+    unseen = corners(60, seed=2)
+    found = label_figures(ask(model, unseen, None, 32).logits, unseen.marks, unseen.classes)
     assert found["mean"]["auroc"] > 0.9
     explanation = model.explain(corners(4, seed=3))
     assert torch.equal(explanation.probabilities, explanation.logits.sigmoid())

@@ -79,11 +79,11 @@ def sentence(line: dict[str, Any]) -> str:
         f"{line['picture']}: {line['prediction']} ({line['probability']:.1%}), "
         f"then {line['runner_up']} ({line['runner_up_probability']:.1%}); "
         f"{line['share_of_evidence']:.0%} of the evidence between {line['class']} and {line['rather_than']} "
-        f"speaks for {line['class']}{_borne_out(line)} → {line['written']}"
+        f"speaks for {line['class']}{_checked(line)} → {line['written']}"
     )
 
 
-def _borne_out(line: dict[str, Any]) -> str:
+def _checked(line: dict[str, Any]) -> str:
     """What the deletion check says, if there was one."""
     if "deletion_check" not in line:
         return ""

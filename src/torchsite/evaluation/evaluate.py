@@ -15,8 +15,8 @@ import torch
 
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, batches, larger_pictures
+from torchsite.evaluation.cached import Cached, cached
 from torchsite.evaluation.regions import Regions, describe_regions, known_regions, regions_of
-from torchsite.evaluation.remembering import Remembering, remembering
 from torchsite.metrics import METRICS, Measure, Poses, plain
 from torchsite.model import SITE, BlackBox
 from torchsite.results import Result
@@ -50,7 +50,7 @@ def evaluate(
     data = data if limit is None else data[:limit]
     described = describe_regions(regions, data)
     regions = known_regions(data) if regions is None else regions
-    shared = remembering(model.eval())
+    shared = cached(model.eval())
     measures = _measures(model, shared, poses, judge, with_regions=regions is not None)
     measures = {key: measure for key, measure in measures.items() if n_probed or not measure.probes}
     for number, (images, labels) in enumerate(batches(data, batch_size)):
@@ -81,7 +81,7 @@ def evaluate(
 
 
 def _measures(
-    model: SITE | BlackBox, shared: Remembering, poses: Poses, judge: BlackBox | None, *, with_regions: bool
+    model: SITE | BlackBox, shared: Cached, poses: Poses, judge: BlackBox | None, *, with_regions: bool
 ) -> dict[str, Measure]:
     """The measures that share passes or probe, if they apply; each says on its class what it needs."""
     pixels = isinstance(model, SITE) and model.pixels_are_features

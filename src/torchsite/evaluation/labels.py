@@ -15,22 +15,11 @@ from jaxtyping import Bool
 from torch import Tensor
 from torchmetrics.functional.classification import binary_auroc, binary_average_precision
 
-from torchsite.data import Dataset
-from torchsite.errors import DataError
 from torchsite.evaluation.answers import wilson
-from torchsite.evaluation.examine import ask
 from torchsite.metrics.estimate import plain
-from torchsite.model import SITE, BlackBox
 from torchsite.shapes import Logits
 
 MEANS = ("average_precision", "auroc")
-
-
-def measure_labels(model: SITE | BlackBox, data: Dataset, batch_size: int = 32) -> dict[str, Any]:
-    """All figures of each label on the pictures as they are, and their means over the labels."""
-    if data.marks is None:
-        raise DataError(f"{data.title} has one class for each picture: use `evaluate`")
-    return label_figures(ask(model, data, None, batch_size).logits, data.marks, data.classes)
 
 
 def label_figures(

@@ -10,8 +10,8 @@ the filling decides what is missing. A random map scores 0. So does a constant o
 *mismatched floor* is what the map of another picture gets: above 0 where objects stand in the middle. Where
 the evidence is the model (logit = Σ of local terms) the score is 1.
 
-Hidden patches are unlike the pictures a model has learnt. `torchsite.evaluation.deletion_tuning` makes a copy
-of any classifier that has seen them, as the paper does: measure it as a model of its own.
+Hidden patches are unlike the pictures a model has learnt; the authors fine-tune the model on such pictures
+first.
 """
 
 from collections.abc import Sequence

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from torchsite.data import Dataset, load_dataset, to_float
+from torchsite.evaluation.cached import Cached
 from torchsite.evaluation.compare import compare
 from torchsite.evaluation.fingerprints import fingerprint
-from torchsite.evaluation.remembering import Remembering
 from torchsite.metrics import IGNORANT, METRICS_OF_PAIRS, ObjectMotion, Poses, as_explainer, plain, strokes
 from torchsite.model import SITE, load
 from torchsite.paper.cache import step
@@ -84,7 +84,7 @@ def planted_setting(n: int, seed: int = 0) -> Setting:
 
 def scores_of(setting: Setting, measures: Sequence[str], place: Path) -> dict[str, dict[str, Any]]:
     """What every measure finds of every maker; nothing where it has no meaning."""
-    answering = Remembering(setting.model)  # type: ignore[arg-type]  # any classifier will do
+    answering = Cached(setting.model)
     found: dict[str, dict[str, Any]] = {}
     for name, maker in setting.makers().items():
         found[name] = {}
@@ -152,7 +152,7 @@ def _unwrapped(maker: MapOf) -> MapOf:
     """The maker on the model itself where it is handed one with a memory."""
 
     def explain(model: nn.Module, images: Images, classes: Labels) -> Tensor:
-        return maker(model.model if isinstance(model, Remembering) else model, images, classes)
+        return maker(model.model if isinstance(model, Cached) else model, images, classes)
 
     return explain
 

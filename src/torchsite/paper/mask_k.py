@@ -25,9 +25,9 @@ from matplotlib.figure import Figure
 from torchsite.attribution import METHODS
 from torchsite.configs import to_mapping
 from torchsite.data import to_float
+from torchsite.evaluation.cached import Cached
 from torchsite.evaluation.comparison import Cell
 from torchsite.evaluation.methods import pictures_of_each
-from torchsite.evaluation.remembering import Remembering
 from torchsite.metrics import Poses
 from torchsite.metrics.ranking import background_of, blanked, least_important_first
 from torchsite.paper.cache import save_result
@@ -91,7 +91,7 @@ def run(
         _row(row_of(kind, n, cell), cell.values)
         for kind, model in pair
         for n, cell in _cells(
-            Measuring(kind, Remembering(model), model, pair.test, folder / "steps"), methods, limits
+            Measuring(kind, Cached(model), model, pair.test, folder / "steps"), methods, limits
         )
     ]
     family = to_mapping(pair.site.config.family)

@@ -2,10 +2,9 @@
 
 Explainers are the methods of the tables and, after them, the map-makers that know nothing. Hidden patches and
 random rankings are the same for all of them, and several measures ask for the same maps: answers are
-remembered for the whole run (`Remembering`), maps as long as an explainer's turn lasts (`Recalling`).
+cached for the whole run (`Cached`), maps as long as an explainer's turn lasts.
 """
 
-import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 
 from torchsite.attribution import METHODS
 from torchsite.data import Dataset
+from torchsite.evaluation.cached import Cached
 from torchsite.evaluation.compare import compare
 from torchsite.evaluation.comparison import Cell
 from torchsite.evaluation.methods import options_of as usual_options
@@ -84,13 +84,13 @@ class Measuring:
 
     def cells(self, explaining: Explaining, limits: Mapping[str, int]) -> Iterator[tuple[int, Cell]]:
         """How many pictures each measure saw, and what it found; finished files are taken as they are."""
-        recalling = Recalling(explaining.on(self.explained))
+        cached = Cached(explaining.on(self.explained))
         for metric, n in limits.items():
             started = time.monotonic()
             found = compare(
                 self.model,
                 data=self.data,
-                methods={explaining.name: recalling},
+                methods={explaining.name: cached},
                 metrics=[metric],
                 family=self.family,
                 n_transforms=1,
@@ -102,27 +102,6 @@ class Measuring:
             )
             log.info("%s of %s, %s: %.0f s", metric, explaining.name, self.title, time.monotonic() - started)
             yield min(n, len(self.data)), replace(found.cells[0], method=explaining.name)
-
-
-class Recalling:
-    """An explainer that explains the same pictures once, for the measures that ask for the same maps."""
-
-    def __init__(self, explain: Explain) -> None:
-        self.explain = explain
-        self.known: dict[bytes, Tensor] = {}
-
-    def __call__(self, images: Images, classes: Labels) -> Tensor:
-        """The maps, made or recalled."""
-        pixels = images.detach().cpu().contiguous()
-        text = repr((tuple(pixels.shape), classes.tolist())).encode()
-        key = hashlib.blake2b(text + pixels.numpy().tobytes(), digest_size=16).digest()
-        if key not in self.known:
-            self.known[key] = self.explain(images, classes).detach()
-        return self.known[key]
-
-    def forget(self) -> None:
-        """Make room for other pictures."""
-        self.known.clear()
 
 
 @dataclass(frozen=True)

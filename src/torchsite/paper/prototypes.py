@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from torchsite.data import Dataset, batches, load_dataset, to_float
-from torchsite.evaluation.remembering import remembering
+from torchsite.evaluation.cached import cached
 from torchsite.metrics import Accuracy, Measure, Poses, PrototypeLikeness, PrototypeRecognition, plain
 from torchsite.model import SITE, load
 from torchsite.model.drawing import new_figure, show_picture
@@ -105,7 +105,7 @@ def beginning(run: Path) -> SITE | None:
 
 def measured(model: SITE, test: Dataset, judges: Mapping[str, nn.Module]) -> dict[str, Any]:
     """What the judges say of the prototypes, and how prototypes resemble and follow the pictures."""
-    shared = remembering(model.eval())
+    shared = cached(model.eval())
     poses = Poses(model.config.family, n=1)
     options: dict[str, Any] = {"n_classes": model.config.n_classes, "poses": poses}
     measures: dict[str, Measure] = {

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from torchsite.evaluation.cached import Cached
 from torchsite.evaluation.comparison import Cell
-from torchsite.evaluation.remembering import Remembering
 from torchsite.paper.measuring import Measuring, capped, explainers
 from torchsite.paper.models import Pair, pair_beside
 
@@ -62,7 +62,7 @@ def steps(
     for kind, model in pair:
         if kind not in models:
             continue
-        usual = Measuring(kind, Remembering(model), model, pair.test, folder / "steps", OPTIONS)
+        usual = Measuring(kind, Cached(model), model, pair.test, folder / "steps", OPTIONS)
         fewer = replace(usual, options=OPTIONS | {"grid_pointing": {"confidence": CONFIDENCE, "sides": (2,)}})
         for explaining in explainers(model, methods):
             measuring, limits = (fewer, N_SLOW) if explaining.slow else (usual, N_PICTURES)

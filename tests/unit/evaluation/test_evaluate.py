@@ -8,8 +8,8 @@ import torch
 
 from torchsite.data import load_dataset
 from torchsite.errors import ConfigError
+from torchsite.evaluation.cached import Cached, cached
 from torchsite.evaluation.evaluate import evaluate
-from torchsite.evaluation.remembering import remembering
 from torchsite.metrics import METRICS, Measure, Poses, plain
 from torchsite.model import SITE, BlackBox
 from torchsite.report.format import headline
@@ -106,7 +106,7 @@ def test_regions_that_are_given_are_pointed_at(models, digits):
 
 def test_other_pictures_are_another_pass_and_forgotten_ones_too(models, digits, monkeypatch):
     passes = count_passes(models[0], monkeypatch, "run")
-    shared, images = remembering(models[0]), digits.images[:4].float() / 255
+    shared, images = cached(models[0]), digits.images[:4].float() / 255
     first = shared.explain(images)
     assert shared.explain(images.clone()) is first
     assert not torch.equal(shared(images.flip(0)), first.logits)
@@ -115,6 +115,20 @@ def test_other_pictures_are_another_pass_and_forgotten_ones_too(models, digits, 
     shared.forget()
     shared(images)
     assert len(passes) == 3
+
+
+def test_maps_are_kept_for_pictures_and_classes_until_they_are_forgotten():
+    calls = []
+    kept = Cached(lambda images, classes: calls.append(1) or images[:, 0])
+    images, classes = torch.rand(2, 1, 4, 4).requires_grad_(), torch.tensor([0, 1])
+    for _ in range(2):
+        assert torch.equal(kept(images, classes), images[:, 0])
+        assert not kept(images, classes).requires_grad
+    assert len(calls) == 1
+    kept(images, classes.flip(0))
+    kept.forget()
+    kept(images, classes)
+    assert len(calls) == 3
 
 
 class Brightness(Measure):

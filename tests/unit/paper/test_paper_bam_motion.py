@@ -12,7 +12,7 @@ from torchsite.paper.bam import motion, motion_steps
 from torchsite.paper.bam.data import painted_halves
 from torchsite.paper.bam.models import QUICK, Models
 from torchsite.paper.bam.motion_steps import Counts
-from torchsite.paper.measuring import IGNORANT_MARK, Explaining, Recalling, explainers
+from torchsite.paper.measuring import IGNORANT_MARK, Explaining, explainers
 from torchsite.results import Result
 
 ROWS = ["self_explanation", "gradient", "ignorant_frame_template"]
@@ -119,16 +119,3 @@ def test_explainers_come_by_cost_and_those_that_know_nothing_last():
     rows = list(explainers(torch.nn.Module(), ["rise", "gradient", IGNORANT_MARK + "edges"]))
     assert [row.name for row in rows] == ["gradient", "rise", "ignorant_edges"]
     assert [row.slow for row in rows] == [False, METHODS["rise"].is_slow(), False]
-
-
-def test_recalled_maps_are_made_once_until_forgotten():
-    calls = []
-    recalling = Recalling(lambda images, classes: calls.append(1) or images[:, 0])
-    images, classes = torch.rand(2, 1, 4, 4), torch.tensor([0, 1])
-    for _ in range(2):
-        assert torch.equal(recalling(images, classes), images[:, 0])
-    assert len(calls) == 1
-    recalling(images, classes.flip(0))
-    recalling.forget()
-    recalling(images, classes)
-    assert len(calls) == 3

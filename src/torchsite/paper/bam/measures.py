@@ -5,45 +5,28 @@ belong together (with the object, without it, with a patch in its place) move by
 region with them.
 """
 
-import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from torchsite.attribution import METHODS
 from torchsite.attribution.contract import LayerAttribution
 from torchsite.data import BamDataset, to_float
 from torchsite.errors import NotApplicableError
+from torchsite.evaluation.cached import Cached
 from torchsite.evaluation.methods import options_of as usual_options
 from torchsite.metrics import BAM, Explainer, PointingGame, Poses, as_explainer, insignificant_patch, plain
 from torchsite.model import SITE, BlackBox
 from torchsite.paper.bam.models import Models
 from torchsite.randomness import make_rng
-from torchsite.shapes import Images, Labels
+from torchsite.shapes import Images
 
 POSES = ("untransformed", "transformed")
 TOLERANCES = (0, 3)
 BATCH = 25
-
-
-class Once:
-    """An explainer that makes the map of the same pictures and classes once, until it is told to forget."""
-
-    def __init__(self, explain: Callable[[Images, Labels], Tensor]) -> None:
-        self.explain = explain
-        self.maps: dict[bytes, Tensor] = {}
-
-    def __call__(self, images: Images, classes: Labels) -> Tensor:
-        """The map, made now or before."""
-        content = images.detach().contiguous().numpy().tobytes() + classes.numpy().tobytes()
-        key = hashlib.blake2b(content, digest_size=16).digest()
-        if key not in self.maps:
-            self.maps[key] = self.explain(images, classes)
-        return self.maps[key]
 
 
 def patched_scenes(model: SITE | BlackBox, bam: BamDataset, n_steps: int) -> Images:
@@ -99,7 +82,7 @@ def options_of(method: str, model: SITE | BlackBox) -> dict[str, Any]:
 
 def _explainer(method: str, model: SITE | BlackBox) -> Explainer:
     explainer = as_explainer(METHODS[method](model, **options_of(method, model)), model)
-    return replace(explainer, explain=Once(explainer.explain))
+    return replace(explainer, explain=Cached(explainer.explain))
 
 
 def _measures(looks: Mapping[str, Explainer], models: Models, seed: int) -> dict[str, Any]:
@@ -145,8 +128,8 @@ def _update(
     measures["pointing objects"].update(images, objects, indices=indices, regions=region)
     measures["pointing scenes"].update(images, bam.scene_labels, indices=indices, regions=1 - region)
     for look in looks.values():
-        assert isinstance(look.explain, Once)
-        look.explain.maps.clear()
+        assert isinstance(look.explain, Cached)
+        look.explain.forget()
 
 
 def _without_classes(score: Mapping[str, Any]) -> dict[str, Any]:

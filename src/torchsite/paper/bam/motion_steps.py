@@ -15,10 +15,10 @@ import torch
 
 from torchsite.data import BamDataset, to_float
 from torchsite.errors import NotApplicableError
+from torchsite.evaluation.cached import Cached
 from torchsite.evaluation.compare import Stopwatch
 from torchsite.evaluation.comparison import Cell
 from torchsite.evaluation.fingerprints import describe_options, fingerprint, weights_of
-from torchsite.evaluation.remembering import Remembering
 from torchsite.metrics import IGNORANT, ObjectMotion, Poses, as_explainer, plain
 from torchsite.paper.bam.data import painted_halves, real_half
 from torchsite.paper.bam.measures import BATCH, options_of
@@ -28,7 +28,6 @@ from torchsite.paper.measuring import (
     IGNORANT_MARK,
     Explaining,
     Measuring,
-    Recalling,
     capped,
     explainers,
 )
@@ -110,7 +109,7 @@ def motion_cell(explaining: Explaining, models: Models, bam: BamDataset) -> Cell
     """Object motion of one explainer on both models; a method that does not apply gives its reason."""
     started = time.perf_counter()
     watches = [Stopwatch(explaining.on(models.by(by))) for by in LABELLINGS]
-    looks = [Recalling(watch) for watch in watches]
+    looks = [Cached(watch) for watch in watches]
     borrowed = [as_explainer(look, models.by(by)) for look, by in zip(looks, LABELLINGS, strict=True)]
     metric = ObjectMotion(*borrowed, poses=Poses(models.objects.config.family, 1))
     try:
@@ -155,7 +154,7 @@ def _of_kind(
 def _measuring(title: str, models: Models, test: BamDataset, by: str, place: Path) -> Measuring:
     model, regions = models.by(by), test.regions.float()
     wanted = regions if by == "object" else 1 - regions
-    return Measuring(title, Remembering(model), model, test.labelled(by), place, regions=wanted)
+    return Measuring(title, Cached(model), model, test.labelled(by), place, regions=wanted)
 
 
 def _kept_motion(explaining: Explaining, kind: str, models: Models, bam: BamDataset, place: Path) -> Cell:

@@ -17,17 +17,16 @@ from typing import Any
 import torch
 from torch import nn
 
+from torchsite.evaluation.cached import Cached
 from torchsite.evaluation.compare import compare
 from torchsite.evaluation.comparison import Cell
 from torchsite.evaluation.fingerprints import weights_of
-from torchsite.evaluation.remembering import Remembering
 from torchsite.metrics import Explainer
 from torchsite.model import ImageClassifier
 from torchsite.model.pretrained import read_tensors
 from torchsite.paper.cache import step
 from torchsite.paper.leaderboard.entries import ENTRIES, IGNORANT_MARK, Entry, OnModel, find
 from torchsite.paper.leaderboard.fields import FIELDS, QUICK_FIELDS, Field, Pictures, within_budget
-from torchsite.paper.measuring import Recalling
 from torchsite.results import Result
 from torchsite.training import fit
 from torchsite.training.by_recipe import is_finished
@@ -172,15 +171,15 @@ def measured(
     asked: Plan, field: Field, pictures: Pictures, entry: Entry, seed: int, model: ImageClassifier
 ) -> Iterator[Line]:
     """Every measure of every explainer of a trained model."""
-    remembering, weights = Remembering(model), weights_of(model)
+    answering, weights = Cached(model), weights_of(model)
 
-    def line(explainer: str, metric: str, n: int, on: OnModel | None, recalling: Recalling | None) -> Line:
+    def line(explainer: str, metric: str, n: int, on: OnModel | None, kept: Cached | None) -> Line:
         path = asked.file(field, entry, seed, explainer, metric)
         asks_weights = metric == "sanity"
-        asked_model: nn.Module = model if asks_weights else remembering
+        asked_model: nn.Module = model if asks_weights else answering
         rows: Any = None
         if on is not None:
-            rows = {explainer: Explainer(recalling or on(model), asked_model, on)}
+            rows = {explainer: Explainer(kept or on(model), asked_model, on)}
         found = compare(
             asked_model,
             data=pictures.test,
@@ -199,9 +198,9 @@ def measured(
     n_all = 4 * N_QUICK if asked.quick else N_ACCURACY
     yield line("model", ACCURACY, n_all, None, None)
     for explainer, on in entry.explainers.items():
-        recalling = Recalling(on(model))
+        kept = Cached(on(model))
         for metric, n in limits(asked, pictures, on).items():
-            yield line(explainer, metric, n, on, recalling)
+            yield line(explainer, metric, n, on, kept)
         if not explainer.startswith(IGNORANT_MARK):
             found = cost(asked.file(field, entry, seed, explainer, COST), pictures, model, on)
             yield Line(field.name, entry.name, seed, explainer, len(pictures.test), found, weights)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from torchsite.data import load_dataset, to_float
-from torchsite.evaluation.borne_out import deletion_check
+from torchsite.evaluation.deletion_check import deletion_check
 from torchsite.metrics import METRICS
 from torchsite.model import SITE
 

@@ -1,10 +1,10 @@
-"""Is a prediction borne out by its own evidence? Hide the picture patch by patch, and see.
+"""Does hiding a patch do what the map says of it? Patch deletion of one picture.
 
     said_P = Σ_{u in P} evidence(u)                  for each patch P of a grid, 4 × 4
     done_P = r_c(x) - r_c(x without P)               r_c = logit_c - mean over all classes
     check  = mean over fillings of Spearman(said, done)
 
-This is patch deletion (`metrics/patch_deletion.py`) of one picture. It is 1 if the patches that the map calls
+This is `metrics/patch_deletion.py`, picture by picture. It is 1 if the patches that the map calls
 important are those that the model misses most, 0 for a map that says nothing. A prediction whose check is low
 rests on something that its map does not show: who reads the map should not rely on it.
 """

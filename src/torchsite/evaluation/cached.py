@@ -1,0 +1,61 @@
+"""One pass for many measures: a model or an explainer that is asked once for the same pictures.
+
+Measures ask independently of each other, and most ask for the same: the pictures as they are, and the
+pictures in their poses. Answers are found by the pixels, so a measure need not know of the cache.
+"""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+from torchsite.model import SITE, Explanation
+from torchsite.shapes import Images, Logits
+
+
+class Cached(nn.Module):
+    """A model, or any function of pictures and classes, that answers the same ones once, until `forget`."""
+
+    def __init__(self, model: Callable[..., Any]) -> None:
+        super().__init__()
+        self.model = model
+        self.known: dict[bytes, Any] = {}
+
+    def forward(self, images: Images, *classes: Tensor) -> Any:
+        """What the model answers, now or before."""
+        return self._once(self.model, images, *classes)
+
+    def forget(self) -> None:
+        """Make room for the next batch."""
+        self.known.clear()
+
+    def _once(self, ask: Callable[..., Any], *tensors: Tensor) -> Any:
+        key = hashlib.blake2b(digest_size=16)
+        for tensor in tensors:
+            key.update(repr((tensor.shape, tensor.dtype)).encode())
+            key.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        if key.digest() not in self.known:
+            answer = ask(*tensors)
+            self.known[key.digest()] = answer.detach() if isinstance(answer, Tensor) else answer
+        return self.known[key.digest()]
+
+
+class CachedSITE(Cached):
+    """A SITE model whose logits and explanations come from the same pass."""
+
+    model: SITE
+
+    def forward(self, images: Images, *_: Tensor) -> Logits:
+        """Logits: the sums of the explanation."""
+        return self.explain(images).logits
+
+    def explain(self, images: Images) -> Explanation:
+        """The prediction and its reasons."""
+        explanation: Explanation = self._once(self.model.explain, images)
+        return explanation
+
+
+def cached(model: nn.Module) -> Cached:
+    """The model with a cache for one batch."""
+    return CachedSITE(model) if isinstance(model, SITE) else Cached(model)
