@@ -77,7 +77,7 @@ def plain(result: Any) -> Any:
 
 def scores_of(result: Any, names: Sequence[str]) -> dict[str, float]:
     """The values that stand at dotted places of a result; `*` is every name there."""
-    found = {}
+    found: dict[str, float] = {}
     for name in names:
         places = {"": result}
         for step in name.split("."):

@@ -47,6 +47,7 @@ def test_onnx_gives_logits_and_heatmaps_for_any_batch(tmp_path):
     assert float(run.metadata["max_difference"]) == exported.max_difference < 1e-4
 
 
+@pytest.mark.slow
 def test_onnx_gives_the_parts_that_are_asked_for(tmp_path):
     model, images = coloured(), pictures(3, (3, 20, 26))
     outputs = ("logits", "evidence", "prototypes")
@@ -78,6 +79,7 @@ def test_a_black_box_has_logits_only(tmp_path):
     torch.testing.assert_close(found["logits"], model.eval()(pictures(3, (1, 28, 28))), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_int8_is_small_and_nearly_as_good(tmp_path):
     data = load_dataset("mnist_sample", "test")[::10]
     whole = export_onnx(load("mnist"), tmp_path / "mnist.onnx").path

@@ -37,7 +37,15 @@ CONVOLUTIONAL = {
 TRANSFORMER = "test_vit"
 TIMM = [f"timm/{name}" for name in (*CONVOLUTIONAL, TRANSFORMER)]
 TORCHVISION = [f"torchvision/{name}" for name in ("resnet18", "mobilenet_v3_small", "shufflenet_v2_x0_5")]
+FEW = ("timm/test_resnet", f"timm/{TRANSFORMER}", "torchvision/resnet18")
 SHAPE = (3, 64, 64)
+
+
+def families(names):
+    """As parameters: a few quick ones, the others for the whole run."""
+    return [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 SMALL = {"widths": (4, 4), "trunk": (4, 4)}
 RANDOM = {"weights": None, "depth": 4, "common": 8}
 
@@ -52,7 +60,7 @@ def site(name, **options):
     return SITE(name, "spatial", 3, image_shape=SHAPE, generator_options=SMALL, extractor_options=options)
 
 
-@pytest.fixture(params=TIMM + TORCHVISION)
+@pytest.fixture(params=families(TIMM + TORCHVISION))
 def model(request):
     model = site(request.param, **RANDOM)
     with torch.no_grad():  # many networks start with branches that are switched off
@@ -87,10 +95,11 @@ def test_every_family_is_spatial_complete_trainable_and_comes_back(model, tmp_pa
         assert model(torch.rand(1, 3, 64, 96, generator=rng)).shape == (1, 3)
 
 
-@pytest.mark.parametrize(("name", "strides"), CONVOLUTIONAL.items())
-def test_each_level_has_its_stride(name, strides):
+@pytest.mark.parametrize("name", families(f"timm/{name}" for name in CONVOLUTIONAL))
+def test_each_level_has_its_stride(name):
+    strides = CONVOLUTIONAL[name.removeprefix("timm/")]
     level = len(strides) - 2
-    extractor = build_extractor(f"timm/{name}", SHAPE, {"level": level, "weights": None, "depth": None})
+    extractor = build_extractor(name, SHAPE, {"level": level, "weights": None, "depth": None})
     assert extractor.backbone.strides() == strides
     assert extractor.stride(SHAPE) == strides[level]
     features = extractor.eval()(torch.rand(1, *SHAPE))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -22,6 +22,7 @@ from torchsite.model.regions import (
 masks = arrays(bool, st.tuples(st.integers(1, 7), st.integers(1, 7)))
 
 
+@settings(max_examples=30)
 @given(masks)
 def test_components_are_a_partition_and_outlines_have_their_area(mask):
     parts = list(components(mask))

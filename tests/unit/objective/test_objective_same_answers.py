@@ -20,6 +20,7 @@ def test_it_is_zero_for_equal_probabilities_and_positive_for_others(seed, temper
     assert float(divergence(ours, theirs, temperature)) > 0
 
 
+@pytest.mark.slow
 def test_training_brings_the_answers_together(tmp_path):
     """The labels say nothing of the other's answers, which are theirs turned by three."""
     data = digits(96)

@@ -167,6 +167,7 @@ def test_values_out_of_range_are_refused(changes, words):
         TransformationTerm(**changes)
 
 
+@pytest.mark.slow
 def test_hiding_keeps_evidence_out_of_what_is_not_seen(tmp_path):
     data = digits(200)
     found = {}

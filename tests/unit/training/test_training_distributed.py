@@ -82,6 +82,7 @@ def train_here(folder, case, monkeypatch):
         train(folder, **case)
 
 
+@pytest.mark.slow
 def test_two_processes_do_what_one_does(tmp_path, monkeypatch):
     torchrun(tmp_path / "two", CASES)
     for name, case in CASES.items():
@@ -109,6 +110,7 @@ def assert_same_run(one, two, name):
     assert found == pytest.approx(values, rel=1e-5), "some pictures were counted twice, or not at all"
 
 
+@pytest.mark.slow
 def test_a_rank_that_dies_is_started_again_from_the_last_checkpoint(tmp_path):
     case = {"extractor": "identity", "checkpoint_seconds": 0, "optimiser": "muon", "ema_decay": 0.9}
     said = torchrun(tmp_path, {"killed": case | {"kill_after": 3}}, "--max-restarts", "1")
@@ -162,6 +164,7 @@ class PlainGenerator(nn.Module):
         return self.draw(features).unsqueeze(2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "terms", [[transformation()], [transformation(targets="sampled", warp="prototype"), equivariance()]]
 )

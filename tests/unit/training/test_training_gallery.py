@@ -68,6 +68,7 @@ def test_exemplars_are_those_that_meet_the_prototypes():
     assert choose(scores, 99).sort().values.tolist() == list(range(30))
 
 
+@pytest.mark.slow
 def test_a_decoder_learns_and_leaves_the_model_as_it_is():
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)

@@ -94,6 +94,7 @@ def test_a_run_that_does_not_say_its_precision_is_refused(timed, tmp_path):
         run(tmp_path, resume=True)
 
 
+@pytest.mark.slow
 def test_a_processor_that_only_emulates_bfloat16_trains_in_float32():
     """As a machine with AVX2 and nothing newer, whatever this one has."""
     code = (

@@ -50,6 +50,7 @@ class CopyEachStep(Watch):
             shutil.copytree(self.folder, self.copies / str(run.steps_done))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "changes"),
     [
@@ -125,6 +126,7 @@ def work(folder, epochs):
     run(Path(folder), make_config(checkpoint_seconds=0, epochs=epochs), resume=True)
 
 
+@pytest.mark.slow
 def test_kills_at_any_time_change_nothing(tmp_path):
     epochs = 5
     whole = run(tmp_path / "whole", make_config(epochs=epochs, checkpoint_seconds=0))

@@ -65,6 +65,7 @@ def test_the_event_file_holds_a_sheet_before_the_first_step_and_after_each_valid
     assert fitted.measures
 
 
+@pytest.mark.slow
 def test_sheets_leave_the_training_as_it_was(tmp_path):
     for changes in ({}, {"ema_decay": 0.7}):
         name = "-".join(changes) or "plain"
