@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from torchsite.configs import to_mapping
+from torchsite.evaluation.fingerprints import weights_of
 from torchsite.model import SITE, BlackBox
 from torchsite.paper.bam.data import BamHalves, painted_halves, real_halves
 from torchsite.paper.models import KINDS, load_finished, train_or_load
