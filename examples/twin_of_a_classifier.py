@@ -12,4 +12,5 @@ for rows in randint(len(digits), (200, 50)):
     nn.functional.cross_entropy(net(digits.images[rows] / 255), digits.labels[rows]).backward()
     optimiser.step()
     optimiser.zero_grad()
-print(ts.fit(ts.SITE.from_classifier(net, (1, 28, 28)), digits, ts.TrainingConfig(epochs=8)).measures)
+twin = ts.SITE.from_classifier(net, (1, 28, 28))
+print(ts.fit(twin, digits, ts.TrainingConfig(epochs=8), folder="runs/twin").measures)

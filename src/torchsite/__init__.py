@@ -2,6 +2,9 @@
 
     import torchsite as ts
 
+    model = ts.load("mnist")
+    explanation = model.explain("digit.png")
+
 The names below are all that most users type; each is imported when it is first used, so importing the
 package costs nothing.
 """
@@ -12,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from torchsite.version import __version__
 
 if TYPE_CHECKING:
-    from torchsite import attribution, metrics
+    from torchsite import attribution, metrics, transforms
     from torchsite.conversion import convert
     from torchsite.data import as_images, load_dataset
     from torchsite.evaluation.compare import compare
-    from torchsite.model import SITE, BlackBox, Explanation
+    from torchsite.evaluation.evaluate import evaluate
+    from torchsite.model import SITE, BlackBox, Explanation, list_models, load
     from torchsite.training import TrainingConfig, fit
     from torchsite.transforms import TransformFamily
 
@@ -31,24 +35,31 @@ __all__ = [
     "attribution",
     "compare",
     "convert",
+    "evaluate",
     "fit",
+    "list_models",
+    "load",
     "load_dataset",
     "metrics",
+    "transforms",
 ]
 
 _HOMES = {
-    "SITE": "torchsite.model",
-    "BlackBox": "torchsite.model",
-    "Explanation": "torchsite.model",
-    "TrainingConfig": "torchsite.training",
-    "TransformFamily": "torchsite.transforms",
-    "as_images": "torchsite.data",
-    "compare": "torchsite.evaluation.compare",
-    "convert": "torchsite.conversion",
-    "fit": "torchsite.training",
-    "load_dataset": "torchsite.data",
+    "SITE": "model",
+    "BlackBox": "model",
+    "Explanation": "model",
+    "TrainingConfig": "training",
+    "TransformFamily": "transforms",
+    "as_images": "data",
+    "compare": "evaluation.compare",
+    "convert": "conversion",
+    "evaluate": "evaluation.evaluate",
+    "fit": "training",
+    "list_models": "model",
+    "load": "model",
+    "load_dataset": "data",
 }
-_MODULES = ("attribution", "metrics")
+_MODULES = ("attribution", "metrics", "transforms")
 
 
 def __getattr__(name: str) -> Any:
@@ -56,7 +67,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"torchsite.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'torchsite' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    value = getattr(import_module(f"torchsite.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

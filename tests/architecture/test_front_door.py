@@ -1,5 +1,7 @@
 """What a user types is `import torchsite as ts`, then a few names."""
 
+import dataclasses
+import inspect
 import subprocess
 import sys
 import types
@@ -7,6 +9,7 @@ import types
 import pytest
 
 import torchsite as ts
+from torchsite.model import SiteConfig
 from torchsite.version import __version__
 
 
@@ -24,7 +27,7 @@ def test_every_public_name_is_there(name):
 
 def test_the_names_are_few_and_stand_for_what_they_say():
     assert dir(ts) == sorted(ts.__all__)
-    assert len(ts.__all__) < 15
+    assert len(ts.__all__) < 20
     assert ts.__version__ == __version__
     assert isinstance(ts.metrics, types.ModuleType)
     assert ts.SITE.__module__ == "torchsite.model.site"
@@ -62,3 +65,23 @@ def seconds(code):
     """Processor time of a new process: what else the machine does is not its fault."""
     clock = "import time; print(time.process_time())"
     return float(fresh(f"{code}\n{clock}"))
+
+
+def test_models_are_listed_and_loaded_by_name_or_folder(tmp_path):
+    assert "mnist" in ts.list_models()
+    model = ts.load("mnist")
+    assert isinstance(model, ts.SITE)
+    again = ts.load(model.save_pretrained(tmp_path / "mine"))
+    assert all(tensor.equal(again.state_dict()[name]) for name, tensor in model.state_dict().items())
+
+
+def test_the_fields_of_a_model_stand_in_its_signature():
+    fields = {field.name for field in dataclasses.fields(SiteConfig)} - {"kind", "version"}
+    given = set(inspect.signature(ts.SITE).parameters)
+    assert fields <= given
+    assert given - fields == {"n_classes", "pretrained"}
+
+
+@pytest.mark.parametrize("function", [ts.fit, ts.convert])
+def test_who_writes_files_is_told_where(function):
+    assert inspect.signature(function).parameters["folder"].default is inspect.Parameter.empty

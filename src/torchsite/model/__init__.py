@@ -32,8 +32,16 @@ KINDS: dict[str, type[Pretrained]] = {
 }
 
 
+def list_models() -> list[str]:
+    """The names of the models that come with the package."""
+    return sorted(shipped_models())
+
+
 def load(name: Path | str, **options: Any) -> Pretrained:
-    """Any saved model, of whichever kind: a shipped name, a folder, or a hub id."""
+    """Any saved model, of whichever kind: a shipped name, a folder, or a hub id.
+
+    Fails with `WeightsError` if there is none, or if its files are damaged or do not fit together.
+    """
     hub = {key: options.pop(key) for key in HUB_OPTIONS if key in options}
     folder = find_weights(name, **hub)
     return KINDS[read_config(folder).kind].from_pretrained(folder, **options)
@@ -65,6 +73,7 @@ __all__ = [
     "ParameterGroup",
     "PrototypeParts",
     "SiteConfig",
+    "list_models",
     "load",
     "load_classifier",
     "save_weights",

@@ -15,7 +15,7 @@ the mean of all: the evidence of the classes sums to zero in every cell, and wha
 class. The probabilities are the same, so training (`run`) does without.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -37,6 +37,7 @@ from torchsite.model.gallery_files import load_gallery, save_gallery
 from torchsite.model.generators import build_generator, check_prototypes
 from torchsite.modes import evaluating
 from torchsite.shapes import Features, Images, Labels, Logits, Prototypes
+from torchsite.transforms import TransformFamily
 
 BCE_SLOPE: Mapping[str, float] = {"sigmoid": 1.0, "tanh": 2.0}
 
@@ -76,8 +77,11 @@ AnyForward = Forward | MixedForward
 class SITE(ImageClassifier):
     """A self-explaining classifier: `model(images)` are logits, `model.explain(images)` their reasons.
 
-    `options` are the fields of `SiteConfig`: image_shape, classes, activation, zero_sum and so on. A
-    pretrained extractor loads its weights, unless `pretrained` is False.
+    Parts are named, or modules of your own; `mean` and `std` are subtracted from and divided out of pictures,
+    `family` are the poses to be trained for. With `zero_sum` evidence is relative to all classes, with
+    `several` more than one class may be true of a picture. What is None, the feature extractor decides. A
+    pretrained extractor loads its weights, unless `pretrained` is False. Fails with `ConfigError` if parts
+    do not fit together.
     """
 
     config_class: ClassVar[type[SiteConfig]] = SiteConfig
@@ -90,10 +94,35 @@ class SITE(ImageClassifier):
         generator: Part = "lateral",
         n_classes: int | None = None,
         *,
+        image_shape: ImageShape = (3, 32, 32),
+        classes: Sequence[str] | None = None,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        margin: float = 1.0,
+        family: TransformFamily | None = None,
+        activation: str | None = None,
+        product_scale: float | None = None,
+        zero_sum: bool = False,
+        several: bool = False,
+        extractor_options: Mapping[str, Any] | None = None,
+        generator_options: Mapping[str, Any] | None = None,
         pretrained: bool = True,
-        **options: Any,
     ) -> None:
         parts = {"feature_extractor": feature_extractor, "generator": generator}
+        options = {
+            "image_shape": image_shape,
+            "classes": classes,
+            "mean": mean,
+            "std": std,
+            "margin": margin,
+            "family": family,
+            "activation": activation,
+            "product_scale": product_scale,
+            "zero_sum": zero_sum,
+            "several": several,
+            "extractor_options": extractor_options,
+            "generator_options": generator_options,
+        }
         config = describe(SiteConfig, parts, n_classes, options)
         super().__init__(config, feature_extractor, pretrained)
         pixels, (depth, rows, cols) = self.pixels_are_features, self.feature_shape
