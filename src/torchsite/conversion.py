@@ -16,12 +16,14 @@ import torch
 from torch import nn
 
 from torchsite.autotrain import Prepared, examine_prepared
+from torchsite.autotrain.choices import Decision, Plan, choose_poses, choose_settings, choose_time
+from torchsite.autotrain.folds import difference_in_words, paired_difference
+from torchsite.autotrain.inspection import Finding
+from torchsite.autotrain.survey import Survey
 from torchsite.data import Dataset, to_float
-from torchsite.data.inspection import Finding
 from torchsite.errors import ConfigError
 from torchsite.evaluation.answers import wilson
 from torchsite.evaluation.compare import Watch
-from torchsite.evaluation.folds import difference_in_words, paired_difference
 from torchsite.layers import Layer
 from torchsite.metrics import plain
 from torchsite.model import SITE
@@ -34,9 +36,7 @@ from torchsite.objective.same_answers import write_answers
 from torchsite.results import Result
 from torchsite.shapes import Logits
 from torchsite.training import Fitted, fit
-from torchsite.training.auto import Plan, choose_poses, choose_settings, choose_time
 from torchsite.training.recipes import override, pixel_statistics
-from torchsite.training.survey import Decision, Survey
 
 ANSWERS_FILE = "answers.safetensors"
 N_TRIED = 256
@@ -126,7 +126,7 @@ def convert(
 
 def choose_statistics(
     classifier: nn.Module, data: Dataset, given: Statistics | None
-) -> tuple[Statistics, Decision]:
+) -> tuple[Statistics, Decision[str]]:
     """With which mean and standard deviation the classifier names most of some training pictures."""
     channels = data.images.shape[1]
     if given is not None:
@@ -185,7 +185,7 @@ def _survey(train: Dataset, test: Dataset) -> Survey:
 
 
 def _plan(
-    train: Dataset, test: Dataset, shape: tuple[int, int, int], minutes: float, poses: str, how: Decision
+    train: Dataset, test: Dataset, shape: tuple[int, int, int], minutes: float, poses: str, how: Decision[str]
 ) -> Plan:
     """The settings of a folder's training, as far as they are not the network's own."""
     plan = choose_settings(train.name, _survey(train, test), minutes=minutes, pretrained=False)
@@ -193,10 +193,10 @@ def _plan(
     kept = [decision for decision in plan.decisions if decision.setting not in ("size", "extractor")]
     model = replace(plan.recipe.model, feature_extractor=CUSTOM, extractor_options={})
     batch = min(MOST_AT_ONCE, plan.recipe.training.batch_size)
-    kept = [replace(d, chosen=str(batch)) if d.setting == "batch" else d for d in kept]
+    kept = [replace(d, value=batch) if d.setting == "batch" else d for d in kept]
     training = replace(plan.recipe.training, batch_size=batch, learning_rate=2e-3, schedule="cosine")
     recipe = replace(plan.recipe, size=shape[1], model=model, training=training)
-    size = Decision("size", str(shape[1]), "what the network takes")
+    size = Decision("size", shape[1], "what the network takes")
     return replace(plan, recipe=recipe, decisions=(size, how, *kept))
 
 
@@ -224,7 +224,7 @@ def _twin(
         )
 
 
-def _about(twin: SITE, fine_tuning: float, same_answers: float) -> list[Decision]:
+def _about(twin: SITE, fine_tuning: float, same_answers: float) -> list[Decision[str]]:
     rate = "frozen" if not fine_tuning else f"tuned at {fine_tuning:g} of the learning rate"
     cells = "×".join(map(str, twin.feature_shape[1:]))
     front = Decision("front", f"up to {_front(twin).layer}", f"{cells} cells, {rate}")

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from torchsite.autotrain.folds import joined
 from torchsite.data import Dataset, as_images, larger_pictures, load_dataset
 from torchsite.data.margins import centre, larger_size
 from torchsite.errors import ConfigError, ShapeError
 from torchsite.evaluation.evaluate import evaluate
-from torchsite.evaluation.folds import joined
 from torchsite.model import SITE
 from torchsite.model.regions import fitted_placement
 from torchsite.objective import Draws, Share

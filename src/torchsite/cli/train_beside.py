@@ -29,9 +29,9 @@ class Beside:
 
 def run_folds(prepared: "Prepared", beside: Beside, folder: Path, console: Any) -> dict[str, Any]:
     """The accuracy of each kind over all folds, and what their difference says."""
-    from torchsite.evaluation.folds import cross_validate, difference_in_words, joined, paired_difference
+    from torchsite.autotrain.choices import TRAINING_SHARE
+    from torchsite.autotrain.folds import cross_validate, difference_in_words, joined, paired_difference
     from torchsite.report.format import percent, percent_interval
-    from torchsite.training.extractor_choice import TRAINING_SHARE
 
     if not beside.folds:
         return {}

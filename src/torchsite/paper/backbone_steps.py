@@ -8,6 +8,9 @@ from typing import Any
 
 import torch
 
+from torchsite.autotrain.choices import choose_settings
+from torchsite.autotrain.poses import family_of
+from torchsite.autotrain.survey import Survey
 from torchsite.data import Dataset, load_dataset
 from torchsite.errors import MissingExtraError, WeightsError
 from torchsite.evaluation.evaluate import evaluate
@@ -20,10 +23,7 @@ from torchsite.paper.cache import step
 from torchsite.paper.models import KINDS, train_or_load
 from torchsite.randomness import make_rng
 from torchsite.results import Result
-from torchsite.training.auto import choose_settings
-from torchsite.training.poses import family_of
 from torchsite.training.recipes import Recipe, override
-from torchsite.training.survey import Survey
 
 IMAGENET, RANDOM = "ImageNet", "random weights"
 KEPT = ("accuracy", "patch_deletion", "frame_control", "self_consistency")

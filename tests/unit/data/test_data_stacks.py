@@ -8,12 +8,12 @@ import pytest
 import torch
 from PIL import Image
 
+from torchsite.autotrain.choices import choose_settings
+from torchsite.autotrain.survey import Survey
 from torchsite.data import as_images, load_dataset
 from torchsite.data.pictures import decode, read_picture
 from torchsite.data.stacks import n_channels, read_stack, to_bytes
 from torchsite.errors import DataError, MissingExtraError
-from torchsite.training.auto import choose_settings
-from torchsite.training.survey import Survey
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from torchsite.autotrain import PER_COMPARED, PER_PROBED, PER_VALIDATION, affordable
+from torchsite.autotrain.examination import PER_COMPARED, PER_PROBED, PER_VALIDATION, affordable
 
 N = 400
 

@@ -5,26 +5,24 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchsite.errors import ConfigError
-from torchsite.objective.classification import balanced_weights, classification_loss
-from torchsite.training.auto import (
+from torchsite.autotrain.choices import (
+    DEEPER,
     MARGIN,
     MOST_FROM_SCRATCH,
+    MOST_PRETRAINED,
     N_VALIDATIONS,
+    PRETRAINED,
     REPORT_SHARE,
+    SIZES,
+    TRAINING_SHARE,
     choose_margin,
     choose_settings,
     choose_time,
     training_seconds,
 )
-from torchsite.training.extractor_choice import (
-    DEEPER,
-    MOST_PRETRAINED,
-    PRETRAINED,
-    SIZES,
-    TRAINING_SHARE,
-)
-from torchsite.training.survey import Survey
+from torchsite.autotrain.survey import Survey
+from torchsite.errors import ConfigError
+from torchsite.objective.classification import balanced_weights, classification_loss
 
 surveys = st.builds(
     Survey,

@@ -5,8 +5,8 @@ import pytest
 import torch
 from PIL import Image
 
+from torchsite.autotrain.inspection import inspect_halves, read_half
 from torchsite.data.duplicates import near_pairs, same_files
-from torchsite.data.inspection import inspect_halves, read_half
 from torchsite.data.request import Request
 
 HALVES = ("train", "test")

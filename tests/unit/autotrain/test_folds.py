@@ -5,14 +5,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchsite.errors import ConfigError
-from torchsite.evaluation.folds import (
+from torchsite.autotrain.folds import (
     cross_validate,
     difference_in_words,
     fold_numbers,
     joined,
     paired_difference,
 )
+from torchsite.errors import ConfigError
 from torchsite.training.recipes import ModelSettings, Recipe
 from training_makers import TINY, digits, make_config
 

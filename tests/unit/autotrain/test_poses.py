@@ -5,13 +5,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from torchsite.autotrain.choices import choose_poses, choose_settings
+from torchsite.autotrain.poses import POSES, family_of, guess_poses
+from torchsite.autotrain.survey import Survey
 from torchsite.data import Dataset, load_dataset
 from torchsite.errors import ConfigError
 from torchsite.evaluation.illustrate import turning_angles
 from torchsite.metrics.grouping import Grouping
-from torchsite.training.auto import choose_poses, choose_settings
-from torchsite.training.poses import POSES, family_of, guess_poses
-from torchsite.training.survey import Survey
 
 
 def turned(data, seed):
