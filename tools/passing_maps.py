@@ -15,7 +15,7 @@ from torch import Tensor
 from torchsite.data import to_float
 from torchsite.metrics import (
     BAM,
-    IGNORANT,
+    CONTROL_MAPS,
     METRICS,
     ObjectMotion,
     Poses,
@@ -205,7 +205,7 @@ def drawn_rankings() -> Figure:
 def drawn_bam() -> Figure:
     """The maps of both models, true ones and the same blob for both."""
     figure = Figure(figsize=(5.6, 3.9), layout="constrained")
-    blob = IGNORANT["centre_blob"]
+    blob = CONTROL_MAPS["centre_blob"]
     pairs = {"passes": (TRUE, of_truth(PARTS.scenes)), "fails": (blob, blob)}
     for row, (verdict, makers) in zip(figure.subplots(2, 3), pairs.items(), strict=True):
         found = _contrast(makers)
@@ -245,7 +245,7 @@ def _contrast(makers: Sequence[MapOf]) -> Any:
 
 
 def _pair(failing: str) -> dict[str, MapOf]:
-    return {"passes": TRUE, "fails": IGNORANT[failing]}
+    return {"passes": TRUE, "fails": CONTROL_MAPS[failing]}
 
 
 def _one() -> tuple[Tensor, Tensor]:

@@ -48,9 +48,9 @@ show(ts.compare(site, data=digits, methods=["self_explanation", "random"], metri
 # Six makers of maps never ask a model. A measure that ranks one of them high does not measure what it says.
 
 # %%
-from torchsite.metrics import IGNORANT
+from torchsite.metrics import CONTROL_MAPS
 
-show(ts.compare(site, data=digits, methods=IGNORANT, metrics=METRICS, n_transforms=1))
+show(ts.compare(site, data=digits, methods=CONTROL_MAPS, metrics=METRICS, n_transforms=1))
 
 # %% [markdown]
 # On digits, the picture itself (or its edges) is a perfectly consistent "explanation" that also finds the

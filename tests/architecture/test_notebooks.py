@@ -14,7 +14,7 @@ NOTEBOOKS = sorted(TOOL["FOLDER"].glob("*.py"))
 SMALLER = {
     "compare_explainers_honestly": {
         '"test")[:24]': '"test")[:4]',
-        "methods=IGNORANT": 'methods={"edges": IGNORANT["edges"]}',
+        "methods=CONTROL_MAPS": 'methods={"edges": CONTROL_MAPS["edges"]}',
     },
     "explain_a_picture": {},
     "measure_your_own_explainer": {'"test")[:30]': '"test")[:5]'},

@@ -74,7 +74,7 @@ def test_no_picture_affects_another_and_no_chunk_the_result(name, seed, n, chunk
     classes = torch.arange(n) % 4
     options = QUICK.get(name, {})
     together = METHODS[name](net, **options)(images, classes)
-    alone = METHODS[name](net, chunk=chunk, **options)
+    alone = METHODS[name](net, internal_batch_size=chunk, **options)
     parts = [alone(images[i : i + 1], classes[i : i + 1]) for i in range(n)]
     torch.testing.assert_close(torch.cat(parts), together, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(alone(images, classes), together, rtol=1e-5, atol=1e-6)

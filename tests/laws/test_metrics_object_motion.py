@@ -9,7 +9,7 @@ from hypothesis.strategies import integers
 from torch import nn
 
 from metric_models import First
-from torchsite.metrics import IGNORANT, ObjectMotion, Poses, as_explainer
+from torchsite.metrics import CONTROL_MAPS, ObjectMotion, Poses, as_explainer
 from torchsite.metrics.object_motion import object_motions
 from torchsite.randomness import make_rng
 from torchsite.transforms import TransformFamily
@@ -59,7 +59,7 @@ def test_maps_of_the_parts_follow_their_parts():
 
 
 def test_the_frame_template_fails():
-    template = IGNORANT["frame_template"]
+    template = CONTROL_MAPS["frame_template"]
     found = measured(template, template)
     assert abs(found.object_follows.calibrated.value) < 0.05
     assert found.object_stays.raw.value == pytest.approx(1, abs=1e-6)
@@ -69,7 +69,7 @@ def test_the_frame_template_fails():
 
 @pytest.mark.parametrize("name", ["constant", "random", "centre_blob"])
 def test_maps_that_see_nothing_score_0_in_what_is_right(name):
-    found = measured(IGNORANT[name], IGNORANT[name])
+    found = measured(CONTROL_MAPS[name], CONTROL_MAPS[name])
     for right in (found.object_follows, found.object_holds, found.scene_stays):
         assert abs(right.calibrated.value) < 0.05
 

@@ -76,7 +76,7 @@ def test_positive_scaling_changes_nothing(seed, factor):
 def test_raw_and_centred_do_not_depend_on_the_batching(seed, chunk, n):
     images, classes = pictures(n, seed=seed, side=8)
     explain = lambda x, _: x.flip(-1).sum(1)  # noqa: E731
-    whole, parts = (measure(explain, images, classes, seed, chunk=size) for size in (n, chunk))
+    whole, parts = (measure(explain, images, classes, seed, batch_size=size) for size in (n, chunk))
     assert whole.raw == pytest.approx(parts.raw, abs=1e-6)
     assert whole.centred == pytest.approx(parts.centred, abs=1e-6)
 

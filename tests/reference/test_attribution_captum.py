@@ -57,7 +57,7 @@ def test_linear_approximation(case):
 def test_integrated_gradients(case):
     net, images, classes = case
     expected = quietly(captum.IntegratedGradients(net).attribute, images, target=classes, n_steps=50).sum(1)
-    close(METHODS["integrated_gradients"](net, chunk=2)(images, classes), expected, 1e-6)
+    close(METHODS["integrated_gradients"](net, internal_batch_size=2)(images, classes), expected, 1e-6)
 
 
 def test_occlusion(case):

@@ -117,7 +117,9 @@ def test_smooth_grad(case):
         spread = 0.2 * (image.max() - image.min())
         slopes = [trace(net, image + spread * e)[0].signal(int(label), GRADIENT, 0) for e in noise]
         expected.append(torch.stack(slopes).mean(0).abs().amax(0))
-    found = METHODS["smooth_grad"](net, n_samples=3, noise=0.2, seed=5, chunk=2)(images, classes)
+    found = METHODS["smooth_grad"](net, n_samples=3, noise=0.2, seed=5, internal_batch_size=2)(
+        images, classes
+    )
     close(found, torch.stack(expected))
 
 
@@ -157,7 +159,9 @@ def test_score_cam(case):
             scores.append(logit(net, image * mask, label))
         weights = torch.stack(scores).exp() / torch.stack(scores).exp().sum()
         expected.append(enlarged((weights[:, None, None] * channels).sum(0).clamp(min=0)))
-    close(METHODS["score_cam"](net, layer=layer, chunk=4)(images, classes), torch.stack(expected))
+    close(
+        METHODS["score_cam"](net, layer=layer, internal_batch_size=4)(images, classes), torch.stack(expected)
+    )
 
 
 def slow_mask(coins, offset, side, cells):
@@ -193,7 +197,7 @@ def test_rise(score, balanced, keep):
             worth = answers.softmax(0)[label] if score == "probability" else answers[label]
             expected[n] += worth * mask / (9 * keep)
     options = {"n_masks": 9, "cells": 3, "keep": keep, "score": score, "balanced": balanced, "seed": 7}
-    found = METHODS["rise"](net, chunk=4, **options)(images, classes)
+    found = METHODS["rise"](net, internal_batch_size=4, **options)(images, classes)
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-8)
 
 

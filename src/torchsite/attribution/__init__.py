@@ -12,9 +12,9 @@ from torchsite.attribution.excitation_backprop import ContrastiveExcitationBackp
 from torchsite.attribution.extremal_perturbation import ExtremalPerturbation
 from torchsite.attribution.frozen import lent
 from torchsite.attribution.grad_cam import GradCAM
-from torchsite.attribution.gradient import Gradient
+from torchsite.attribution.gradient import Saliency
 from torchsite.attribution.integrated_gradients import IntegratedGradients
-from torchsite.attribution.linear_approximation import LinearApproximation
+from torchsite.attribution.linear_approximation import LayerGradientXActivation
 from torchsite.attribution.occlusion import Occlusion
 from torchsite.attribution.random_map import RandomMap
 from torchsite.attribution.rectifiers import DeConvNet, GuidedBackprop
@@ -24,10 +24,10 @@ from torchsite.attribution.self_explanation import SelfExplanation
 from torchsite.attribution.smooth_grad import SmoothGrad
 
 METHODS: Mapping[str, type[Attribution]] = {
-    "gradient": Gradient,
+    "gradient": Saliency,
     "guided_backprop": GuidedBackprop,
     "deconvnet": DeConvNet,
-    "linear_approximation": LinearApproximation,
+    "linear_approximation": LayerGradientXActivation,
     "grad_cam": GradCAM,
     "excitation_backprop": ExcitationBackprop,
     "contrastive_excitation_backprop": ContrastiveExcitationBackprop,
@@ -41,6 +41,8 @@ METHODS: Mapping[str, type[Attribution]] = {
     "self_explanation": SelfExplanation,
 }
 
+Gradient, LinearApproximation = Saliency, LayerGradientXActivation  # earlier names, for one release
+
 __all__ = [
     "METHODS",
     "RISE",
@@ -50,13 +52,13 @@ __all__ = [
     "ExcitationBackprop",
     "ExtremalPerturbation",
     "GradCAM",
-    "Gradient",
     "GuidedBackprop",
     "IntegratedGradients",
     "LayerAttribution",
-    "LinearApproximation",
+    "LayerGradientXActivation",
     "Occlusion",
     "RandomMap",
+    "Saliency",
     "ScoreCAM",
     "SelfExplanation",
     "SmoothGrad",

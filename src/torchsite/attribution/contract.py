@@ -3,13 +3,14 @@
 Heatmaps are raw, signed where the method has a sign, of the size of the pictures; one per picture. A method
 is a value: it holds the model and its options, and explaining changes neither. What a call finds out about
 the model (its faster memory layout, its last spatial layer) is forgotten with the call. Pictures never affect
-each other: the heatmap of a picture in a batch is its heatmap alone, up to rounding, whatever the `chunk`.
+each other: the heatmap of a picture in a batch is its heatmap alone, up to rounding, whatever the
+`internal_batch_size`.
 """
 
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +35,7 @@ LIVE_PASSES = 10  # more than these for one picture, and people wait
 
 
 class Attribution(ABC):
-    """A method bound to a model; `chunk` bounds how many pictures pass through the network at once.
+    """A method bound to a model, which sees at most `internal_batch_size` pictures at a time.
 
     What a method costs stands on its class: about how many `passes` through the network one picture takes (a
     pass with its gradient counts as three) with the options of `budget`, those of tables and people who wait.
@@ -43,12 +44,18 @@ class Attribution(ABC):
     passes: ClassVar[int] = 1
     budget: ClassVar[Mapping[str, Any]] = {}
 
-    def __init__(self, model: nn.Module, *, chunk: int = 32) -> None:
+    def __new__(cls, *_: Any, **options: Any) -> Self:
+        """A new method; fails where an option has its earlier name."""
+        if "chunk" in options:
+            raise ConfigError("chunk is now called internal_batch_size, as in Captum")
+        return super().__new__(cls)
+
+    def __init__(self, model: nn.Module, *, internal_batch_size: int = 32) -> None:
         if not isinstance(model, nn.Module):
             raise ConfigError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
-        at_least(1, chunk=chunk)
+        at_least(1, internal_batch_size=internal_batch_size)
         self.model = model
-        self.chunk = chunk
+        self.internal_batch_size = internal_batch_size
         self._layout = torch.preserve_format
 
     def layer_for(self, images: Images) -> str | None:
@@ -90,8 +97,10 @@ class Attribution(ABC):
     def _explain(self, images: Images, classes: Labels) -> Heatmaps:
         """The heatmaps of a checked batch on a lent model."""
 
-    def _in_chunks(self, explain: Explain, images: Images, classes: Labels) -> Heatmaps:
-        parts = zip(images.split(self.chunk), classes.split(self.chunk), strict=True)
+    def _in_batches(self, explain: Explain, images: Images, classes: Labels) -> Heatmaps:
+        parts = zip(
+            images.split(self.internal_batch_size), classes.split(self.internal_batch_size), strict=True
+        )
         return torch.cat([explain(*part).detach() for part in parts])
 
     def _logits(self, classes: Labels) -> Callable[[Images], Logits]:
@@ -108,8 +117,10 @@ class Attribution(ABC):
 class LayerAttribution(Attribution):
     """A method that reads a layer: by module, by dotted name, or the last spatial one when left out."""
 
-    def __init__(self, model: nn.Module, *, layer: Layer | None = None, chunk: int = 32) -> None:
-        super().__init__(model, chunk=chunk)
+    def __init__(
+        self, model: nn.Module, *, layer: Layer | None = None, internal_batch_size: int = 32
+    ) -> None:
+        super().__init__(model, internal_batch_size=internal_batch_size)
         self._layer_name = None if layer is None else name_of(model, layer)
 
     def layer_for(self, images: Images) -> str:
@@ -121,11 +132,11 @@ class LayerAttribution(Attribution):
 
     def _explain(self, images: Images, classes: Labels) -> Heatmaps:
         name = self.layer_for(images)
-        return self._in_chunks(lambda *part: self._explain_layer(name, *part), images, classes)
+        return self._in_batches(lambda *part: self._explain_layer(name, *part), images, classes)
 
     @abstractmethod
     def _explain_layer(self, name: str, images: Images, classes: Labels) -> Heatmaps:
-        """The heatmaps of a chunk, read at the layer of this name."""
+        """The heatmaps of a part of the batch, read at the layer of this name."""
 
 
 class Seed:

@@ -58,9 +58,9 @@ class ExtremalPerturbation(Attribution):
         penalty: tuple[float, float] = (1.0, 1000.0),
         learning_rate: float = 0.1,
         momentum: float = 0.9,
-        chunk: int = 32,
+        internal_batch_size: int = 32,
     ) -> None:
-        super().__init__(model, chunk=chunk)
+        super().__init__(model, internal_batch_size=internal_batch_size)
         if not areas:
             raise ConfigError("areas: expected at least one fraction of the picture, got none")
         for area in areas:
@@ -80,11 +80,11 @@ class ExtremalPerturbation(Attribution):
         self.momentum = momentum
 
     def _explain(self, images: Images, classes: Labels) -> Heatmaps:
-        return self._in_chunks(self._optimised, images, classes)
+        return self._in_batches(self._optimised, images, classes)
 
     def _optimised(self, images: Images, classes: Labels) -> Heatmaps:
         n_areas = len(self.areas)
-        parts = max(1, self.chunk // n_areas)
+        parts = max(1, self.internal_batch_size // n_areas)
         grown = [self._masks(*part) for part in zip(images.split(parts), classes.split(parts), strict=True)]
         return torch.cat([masks.unflatten(0, (n_areas, -1)).mean(0) for masks in grown])
 

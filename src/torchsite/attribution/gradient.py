@@ -7,19 +7,20 @@ How much the logit would change if a pixel changed a little: a measure of sensit
 Simonyan, Vedaldi, Zisserman: Deep inside convolutional networks, ICLR workshop 2014.
 """
 
-from captum.attr import Saliency
+import captum.attr
 
 from torchsite.attribution.contract import Attribution
 from torchsite.shapes import Heatmaps, Images, Labels
 
 
-class Gradient(Attribution):
-    """Largest absolute slope of the logit over the channels of each pixel; Captum's `Saliency`."""
+class Saliency(Attribution):
+    """Largest absolute slope of the logit over the channels of each pixel, as in Captum."""
 
     def _explain(self, images: Images, classes: Labels) -> Heatmaps:
-        return self._in_chunks(self._slopes, images, classes)
+        return self._in_batches(self._slopes, images, classes)
 
     def _slopes(self, images: Images, classes: Labels) -> Heatmaps:
-        slopes = Saliency(self._logits(classes)).attribute(images.requires_grad_(), target=classes, abs=True)
+        saliency = captum.attr.Saliency(self._logits(classes))
+        slopes = saliency.attribute(images.requires_grad_(), target=classes, abs=True)
         heatmaps: Heatmaps = slopes.amax(1)
         return heatmaps

@@ -25,15 +25,15 @@ class IntegratedGradients(Attribution):
     budget: ClassVar = {"n_steps": 16}
 
     def __init__(
-        self, model: nn.Module, *, baseline: float = 0.0, n_steps: int = 50, chunk: int = 32
+        self, model: nn.Module, *, baseline: float = 0.0, n_steps: int = 50, internal_batch_size: int = 32
     ) -> None:
-        super().__init__(model, chunk=chunk)
+        super().__init__(model, internal_batch_size=internal_batch_size)
         at_least(1, n_steps=n_steps)
         self.baseline = baseline
         self.n_steps = n_steps
 
     def _explain(self, images: Images, classes: Labels) -> Heatmaps:
-        return self._in_chunks(self._integrals, images, classes)
+        return self._in_batches(self._integrals, images, classes)
 
     def _integrals(self, images: Images, classes: Labels) -> Heatmaps:
         integrals = CaptumIntegratedGradients(self._logits(classes)).attribute(
@@ -41,7 +41,7 @@ class IntegratedGradients(Attribution):
             baselines=self.baseline,
             target=classes,
             n_steps=self.n_steps,
-            internal_batch_size=self.chunk,
+            internal_batch_size=self.internal_batch_size,
         )
         heatmaps: Heatmaps = integrals.sum(1)
         return heatmaps

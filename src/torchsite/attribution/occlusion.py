@@ -30,16 +30,16 @@ class Occlusion(Attribution):
         window: int | None = None,
         stride: int | None = None,
         baseline: float = 0.0,
-        chunk: int = 32,
+        internal_batch_size: int = 32,
     ) -> None:
-        super().__init__(model, chunk=chunk)
+        super().__init__(model, internal_batch_size=internal_batch_size)
         at_least(1, **{name: n for name, n in {"window": window, "stride": stride}.items() if n is not None})
         self.window = window
         self.stride = stride
         self.baseline = baseline
 
     def _explain(self, images: Images, classes: Labels) -> Heatmaps:
-        return self._in_chunks(self._falls, images, classes)
+        return self._in_batches(self._falls, images, classes)
 
     def _falls(self, images: Images, classes: Labels) -> Heatmaps:
         n_channels, *sides = images.shape[1:]
@@ -51,7 +51,7 @@ class Occlusion(Attribution):
             strides=(n_channels, stride, stride),
             baselines=self.baseline,
             target=classes,
-            perturbations_per_eval=max(1, self.chunk // len(images)),
+            perturbations_per_eval=max(1, self.internal_batch_size // len(images)),
         )
         heatmaps: Heatmaps = falls[:, 0]
         return heatmaps

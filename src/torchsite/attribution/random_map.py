@@ -26,11 +26,11 @@ class RandomMap(Attribution):
         *,
         grid: int = 7,
         signed: bool = False,
-        chunk: int = 32,
+        internal_batch_size: int = 32,
         seed: int | None = None,
         rng: Rng | None = None,
     ) -> None:
-        super().__init__(model, chunk=chunk)
+        super().__init__(model, internal_batch_size=internal_batch_size)
         at_least(1, grid=grid)
         self.grid = grid
         self.signed = signed

@@ -75,7 +75,7 @@ class _ModifiedGradient(Attribution):
 
     def _explain(self, images: Images, classes: Labels) -> Heatmaps:
         refuse_opaque(self.model, self._title)
-        return self._in_chunks(self._slopes, images, classes)
+        return self._in_batches(self._slopes, images, classes)
 
     def _slopes(self, images: Images, classes: Labels) -> Heatmaps:
         images.requires_grad_()

@@ -49,11 +49,11 @@ class RISE(Attribution):
         keep: float = 0.5,
         score: Literal["probability", "logit"] = "probability",
         balanced: bool = True,
-        chunk: int = 32,
+        internal_batch_size: int = 32,
         seed: int | None = None,
         rng: Rng | None = None,
     ) -> None:
-        super().__init__(model, chunk=chunk)
+        super().__init__(model, internal_batch_size=internal_batch_size)
         at_least(1, n_masks=n_masks, cells=cells)
         fraction(keep=keep)
         if score not in ("probability", "logit"):
@@ -73,12 +73,12 @@ class RISE(Attribution):
         else:
             coins, offsets = independent_coins(self.n_masks, self.cells + 1, self.keep, rng)
         coins, offsets = coins.to(images), offsets.to(images.device)
-        return self._in_chunks(lambda *part: self._mean_mask(coins, offsets, *part), images, classes)
+        return self._in_batches(lambda *part: self._mean_mask(coins, offsets, *part), images, classes)
 
     def _mean_mask(self, coins: Tensor, offsets: Tensor, images: Images, classes: Labels) -> Heatmaps:
         size = (images.shape[-2], images.shape[-1])
         total = images.new_zeros(len(images), size[0] * size[1])
-        per_pass = max(1, self.chunk // len(images))
+        per_pass = max(1, self.internal_batch_size // len(images))
         for coin, offset in zip(coins.split(per_pass), offsets.split(per_pass), strict=True):
             masks = cropped(coin, offset, size)
             total += self._scores(images, classes, masks) @ masks.flatten(1)

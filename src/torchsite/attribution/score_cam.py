@@ -39,7 +39,9 @@ class ScoreCAM(LayerAttribution):
         pictures = torch.arange(n_images, device=images.device).repeat_interleave(depth)
         channels = features.flatten(0, 1)
         scores: list[Tensor] = []
-        for part, seen in zip(pictures.split(self.chunk), channels.split(self.chunk), strict=True):
+        for part, seen in zip(
+            pictures.split(self.internal_batch_size), channels.split(self.internal_batch_size), strict=True
+        ):
             answers = logits(images[part] * _masks(seen, images)[:, None])
             scores.append(answers.gather(1, classes[part, None]))
         return torch.cat(scores).view(n_images, depth)

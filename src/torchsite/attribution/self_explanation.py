@@ -38,8 +38,10 @@ class SelfExplanation(Attribution):
     answers as it is configured.
     """
 
-    def __init__(self, model: nn.Module, *, relative: bool | None = None, chunk: int = 32) -> None:
-        super().__init__(model, chunk=chunk)
+    def __init__(
+        self, model: nn.Module, *, relative: bool | None = None, internal_batch_size: int = 32
+    ) -> None:
+        super().__init__(model, internal_batch_size=internal_batch_size)
         if not isinstance(model, SelfExplaining):
             raise NotApplicableError(
                 f"{type(model).__name__} has no explain(images), it does not explain itself: "
@@ -52,7 +54,7 @@ class SelfExplanation(Attribution):
         self.options: dict[str, Any] = {} if relative is None else {"relative": relative}
 
     def _explain(self, images: Images, classes: Labels) -> Heatmaps:
-        return self._in_chunks(self._reasons, images, classes)
+        return self._in_batches(self._reasons, images, classes)
 
     @torch.no_grad()
     def _reasons(self, images: Images, classes: Labels) -> Heatmaps:

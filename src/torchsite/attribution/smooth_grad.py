@@ -35,11 +35,11 @@ class SmoothGrad(Attribution):
         *,
         n_samples: int = 50,
         noise: float = 0.15,
-        chunk: int = 32,
+        internal_batch_size: int = 32,
         seed: int | None = None,
         rng: Rng | None = None,
     ) -> None:
-        super().__init__(model, chunk=chunk)
+        super().__init__(model, internal_batch_size=internal_batch_size)
         at_least(1, n_samples=n_samples)
         at_least(0, noise=noise)
         self.n_samples = n_samples
@@ -48,13 +48,13 @@ class SmoothGrad(Attribution):
 
     def _explain(self, images: Images, classes: Labels) -> Heatmaps:
         unit = torch.randn(self.n_samples, *images.shape[1:], generator=self._seed.rng()).to(images)
-        return self._in_chunks(lambda *part: self._smooth(unit, *part), images, classes)
+        return self._in_batches(lambda *part: self._smooth(unit, *part), images, classes)
 
     def _smooth(self, unit: Tensor, images: Images, classes: Labels) -> Heatmaps:
         logits = self._logits(classes)
         spread = self.noise * (images.amax((1, 2, 3)) - images.amin((1, 2, 3)))
         total = torch.zeros_like(images)
-        for noise in unit.split(max(1, self.chunk // len(images))):
+        for noise in unit.split(max(1, self.internal_batch_size // len(images))):
             noisy = images[None] + spread[:, None, None, None] * noise[:, None]
             noisy = noisy.flatten(0, 1).requires_grad_()
             asked = classes.repeat(len(noise))

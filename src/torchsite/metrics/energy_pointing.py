@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import torch
 
 from torchsite.errors import NotApplicableError
+from torchsite.metrics.control_maps import centre_blob
 from torchsite.metrics.estimate import Estimate, estimate, ratio
-from torchsite.metrics.ignorant import centre_blob
 from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.metrics.pointing_game import THRESHOLD
 from torchsite.shapes import Heatmaps, Images, Masks, Scores

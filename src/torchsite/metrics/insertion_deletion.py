@@ -16,10 +16,10 @@ import torch
 
 from torchsite.metrics.estimate import Estimate, ratio
 from torchsite.metrics.measure import Batch, Passes, Statistics, Sums
-from torchsite.metrics.ranked import RankedMeasure
 from torchsite.metrics.ranking import (
     Order,
     RankedCurve,
+    RankedMeasure,
     blanked,
     pixel_counts,
     ranked_curve,

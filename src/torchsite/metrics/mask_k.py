@@ -14,10 +14,10 @@ import torch
 
 from torchsite.metrics.estimate import ratio
 from torchsite.metrics.measure import Batch, Passes, Statistics, Sums
-from torchsite.metrics.ranked import RankedMeasure
 from torchsite.metrics.ranking import (
     Order,
     RankedCurve,
+    RankedMeasure,
     blanked,
     log_odds,
     pixel_counts,

@@ -3,11 +3,15 @@
 Equal pixels are ranked at random (from the seed and the picture's index), not from the upper left: maps with
 large flat parts, such as Grad-CAM's zeros, would otherwise be credited with the order of the pixels. Every
 curve comes with that of a random ranking over the same pictures and poses, its floor.
+
+What blanked pixels show decides which method comes out first, so every figure is given for two fillings or
+more. The figures without a filling's name are those of the first: black, the paper's. `fill=` asks for one.
 """
 
-from collections.abc import Sequence
+import abc
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float, Int64
@@ -15,6 +19,7 @@ from torch import Tensor
 
 from torchsite.errors import ConfigError
 from torchsite.metrics.estimate import Estimate, estimate, estimates
+from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
 from torchsite.randomness import make_rng
 from torchsite.shapes import Heatmaps, Images, Labels, Logits, Scores
 from torchsite.transforms import FillLike, as_fill
@@ -22,6 +27,8 @@ from torchsite.transforms import FillLike, as_fill
 Order = Int64[Tensor, "batch pixels"]
 
 FRACTIONS = tuple(step / 10 for step in range(11))
+FILLINGS = ("black", "blur")
+Figures = TypeVar("Figures")
 
 
 class RankedCurve(NamedTuple):
@@ -90,3 +97,47 @@ def _area(rows: Float[Tensor, "resamples fractions"], fractions: Sequence[float]
     """The mean height under the curve, by the trapezoidal rule."""
     at = torch.tensor(fractions, dtype=rows.dtype, device=rows.device)
     return torch.trapezoid(rows, at, dim=1) / (at[-1] - at[0])
+
+
+class RankedMeasure(Measure):
+    """Scores of pictures with ever more pixels blanked, in the order of the map and in a random one."""
+
+    n_scores: ClassVar[int]
+
+    def __init__(
+        self,
+        explain: Any,
+        model: Any = None,
+        *,
+        fractions: Sequence[float] = FRACTIONS,
+        fills: Sequence[FillLike] = FILLINGS,
+        fill: FillLike | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(explain, model, **options)
+        self.explainer.require_model()
+        fills = fills if fill is None else (fill,)
+        if not fills:
+            raise ConfigError("fills: expected one filling or more, got none")
+        self.fractions, self.fills = check_fractions(fractions), tuple(as_fill(fill) for fill in fills)
+        self._add_sums(len(self.fills), 2, self.n_scores, len(self.fractions))
+
+    @abc.abstractmethod
+    def _scores(self, batch: Batch, order: Order, background: Images) -> Statistics:
+        """Ones, then what is measured, of each picture and fraction: (batch, n_scores, fractions)."""
+
+    def _update(self, batch: Batch) -> Statistics:
+        heatmaps = self.explainer(batch.images, batch.classes)
+        by_map = least_important_first(heatmaps, batch.indices, self.poses.seed)
+        at_random = random_order(batch.indices, heatmaps[0].numel(), self.poses.seed).to(by_map.device)
+        found = []
+        for fill in self.fills:
+            background = fill.background(batch.images, rng=self._rng(batch, fill.name))
+            scores = [self._scores(batch, order, background) for order in (by_map, at_random)]
+            found.append(torch.stack(scores, dim=1))
+        return torch.stack(found, dim=1)
+
+    def _by_fill(self, figures: Callable[[Sums], Figures], sums: Sums) -> dict[str, Figures]:
+        """The figures of every filling, by its name."""
+        names = [fill.name for fill in self.fills]
+        return {name: figures(part) for name, part in zip(names, sums.unbind(1), strict=True)}

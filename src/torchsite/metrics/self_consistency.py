@@ -65,10 +65,10 @@ def self_consistency(
     family: TransformFamily | None = None,
     n_transforms: int = 4,
     rng: Rng,
-    chunk: int = 64,
+    batch_size: int = 64,
     n_resamples: int = N_RESAMPLES,
 ) -> SelfConsistencyResult:
-    """Measure an explainer on pictures in memory, `chunk` of them (at least 3) at a time: see above."""
+    """Measure an explainer on pictures in memory, `batch_size` of them (at least 3) at a time: see above."""
     images = pictures_for(as_explainer(explain).model, images)
     if len(images) < 2:
         raise ShapeError(
@@ -78,7 +78,7 @@ def self_consistency(
     poses = Poses(TransformFamily() if family is None else family, n_transforms, seed)
     options: dict[str, Any] = {"n_classes": int(classes.max()) + 1, "n_resamples": n_resamples}
     metric = SelfConsistency(explain, poses=poses, sync_on_compute=False, **options)  # of this process alone
-    for part in torch.arange(len(images)).tensor_split(math.ceil(len(images) / max(chunk, 3))):
+    for part in torch.arange(len(images)).tensor_split(math.ceil(len(images) / max(batch_size, 3))):
         metric.update(images[part], classes[part], indices=part)
     result: SelfConsistencyResult = metric.result()
     return result

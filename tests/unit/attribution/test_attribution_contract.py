@@ -193,7 +193,8 @@ def test_no_pictures_no_maps(name):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("gradient", {"chunk": 0}),
+        ("gradient", {"internal_batch_size": 0}),
+        ("rise", {"chunk": 8}),  # its earlier name
         ("rise", {"n_masks": 0}),
         ("rise", {"keep": 1.0}),
         ("rise", {"score": "entropy"}),
@@ -234,7 +235,7 @@ class Reasons:
 
 def test_a_model_that_explains_itself():
     images, classes = torch.rand(5, 3, 6, 7), torch.tensor([0, 1, 2, 0, 1])
-    maps = METHODS["self_explanation"](Explained(), chunk=2)(images, classes)
+    maps = METHODS["self_explanation"](Explained(), internal_batch_size=2)(images, classes)
     assert torch.equal(maps, images[torch.arange(5), classes])
     with pytest.raises(ShapeError, match="below 3"):
         METHODS["self_explanation"](Explained())(images, torch.full((5,), 3))

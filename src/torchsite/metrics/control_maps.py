@@ -1,4 +1,4 @@
-"""Six map-makers without any knowledge of the model: what a good measure must not be fooled by.
+"""Six maps made without the model, as controls: what a good measure must not be fooled by.
 
 Each is an explainer `(images, classes) → heatmaps` that never asks a model. The frame template is the cheap
 way to consistency: it finds the black corners of a posed picture and draws one blob where the frame's centre
@@ -62,7 +62,7 @@ def picture(images: Images, classes: Labels) -> Heatmaps:
     return images.mean(1)
 
 
-IGNORANT: Mapping[str, MapMaker] = {
+CONTROL_MAPS: Mapping[str, MapMaker] = {
     "constant": constant,
     "random": noise,
     "centre_blob": centre_blob,

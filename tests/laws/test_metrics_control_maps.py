@@ -10,7 +10,7 @@ from torch import nn
 
 from metric_models import Tones, tone_pictures
 from torchsite.metrics import (
-    IGNORANT,
+    CONTROL_MAPS,
     EnergyPointing,
     FrameControl,
     GridPointing,
@@ -23,7 +23,7 @@ from torchsite.randomness import make_rng
 from torchsite.transforms import AffineTransform, TransformFamily
 
 SIDE, FAST = 16, {"n_resamples": 20}
-each_maker = pytest.mark.parametrize("name", IGNORANT)
+each_maker = pytest.mark.parametrize("name", CONTROL_MAPS)
 seeds = integers(0, 2**31)
 
 
@@ -51,10 +51,10 @@ class Weighted(nn.Module):
 @each_maker
 def test_no_maker_asks_anything_but_the_picture(name):
     images, classes = pictures(3)
-    maps = IGNORANT[name](images, classes)
+    maps = CONTROL_MAPS[name](images, classes)
     assert maps.shape == (3, SIDE, SIDE)
-    assert torch.equal(maps, IGNORANT[name](images, (classes + 1) % 4))
-    assert torch.equal(maps[1:2], IGNORANT[name](images[1:2], classes[1:2]))
+    assert torch.equal(maps, CONTROL_MAPS[name](images, (classes + 1) % 4))
+    assert torch.equal(maps[1:2], CONTROL_MAPS[name](images[1:2], classes[1:2]))
 
 
 def run(metric, images, labels, **options):
@@ -68,7 +68,7 @@ def run(metric, images, labels, **options):
 def test_hiding_patches_does_not_do_what_they_say(name):
     """0, or exactly what the map of another picture gets."""
     images, labels = pictures(200)
-    found = run(PatchDeletion(IGNORANT[name], Weighted(), **FAST), images, labels)
+    found = run(PatchDeletion(CONTROL_MAPS[name], Weighted(), **FAST), images, labels)
     if name in ("centre_blob", "frame_template", "constant"):
         assert found.correlation.value == pytest.approx(found.floor.value, abs=1e-9)
     else:
@@ -92,7 +92,7 @@ def test_a_model_that_is_a_sum_of_local_terms_has_a_map_of_score_1(fill, seed):
 @each_maker
 def test_maps_that_know_no_class_get_exactly_chance_in_mosaics(name):
     images, labels = tone_pictures(100, side=8, n_tones=9)
-    metric = GridPointing(IGNORANT[name], Tones(9), confidence=0, **FAST)
+    metric = GridPointing(CONTROL_MAPS[name], Tones(9), confidence=0, **FAST)
     found = run(metric, images, labels)
     assert set(found.mosaics) == {"2x2", "3x3"}
     for tiles in found.mosaics.values():
@@ -121,7 +121,7 @@ def test_evidence_lies_on_the_object_as_often_as_its_area_says(name):
     images, labels = pictures(200)
     corner = 12 * torch.rand(200, 2, generator=make_rng(5))
     boxes = torch.cat([corner, corner + 5], dim=1)
-    metric = EnergyPointing(IGNORANT[name], poses=Poses(TransformFamily.none(), n=1), **FAST)
+    metric = EnergyPointing(CONTROL_MAPS[name], poses=Poses(TransformFamily.none(), n=1), **FAST)
     found = run(metric, images, labels, regions=box_regions(boxes, (SIDE, SIDE))).untransformed
     if name == "constant":
         assert found.share.value == pytest.approx(found.area.value, abs=1e-9)
@@ -134,7 +134,7 @@ def test_evidence_lies_on_the_object_as_often_as_its_area_says(name):
 
 def test_one_map_for_all_explains_all_and_unrelated_maps_share_little():
     images, labels = pictures(150)
-    shares = {name: run(OneMapShare(maker, **FAST), images, labels) for name, maker in IGNORANT.items()}
+    shares = {name: run(OneMapShare(maker, **FAST), images, labels) for name, maker in CONTROL_MAPS.items()}
     for name in ("constant", "centre_blob", "frame_template"):
         assert shares[name].share == pytest.approx((1, 1, 1), abs=1e-6)
     assert shares["random"].share.value == pytest.approx(shares["random"].unrelated, abs=0.005)
@@ -144,7 +144,7 @@ def test_one_map_for_all_explains_all_and_unrelated_maps_share_little():
 
 def controlled(name, images, labels, **options):
     poses = Poses(TransformFamily(max_rotation=60, max_shift=0.2), n=2)
-    return run(FrameControl(IGNORANT[name], poses=poses, **FAST), images, labels, **options)
+    return run(FrameControl(CONTROL_MAPS[name], poses=poses, **FAST), images, labels, **options)
 
 
 def test_the_frame_template_is_consistent_with_black_corners_and_is_found_out():
@@ -162,7 +162,7 @@ def test_the_frame_template_is_consistent_with_black_corners_and_is_found_out():
 @pytest.mark.parametrize("name", ["constant", "centre_blob", "frame_template"])
 def test_a_template_says_as_much_about_nothing_whichever_class_the_model_sees(name):
     images, labels = pictures(20)
-    found = run(FrameControl(IGNORANT[name], Weighted(), **FAST), images, labels)
+    found = run(FrameControl(CONTROL_MAPS[name], Weighted(), **FAST), images, labels)
     assert found.evidence.ratio == pytest.approx((1, 1, 1), abs=1e-6)
 
 
@@ -214,8 +214,8 @@ def test_the_template_finds_the_frame(degrees):
     images, labels = pictures(1, side=32)
     pose = AffineTransform.pose(degrees, 0.2, -0.1)
     found, expected = (
-        IGNORANT["frame_template"](pose(images), labels),
-        pose(IGNORANT["centre_blob"](images, labels)),
+        CONTROL_MAPS["frame_template"](pose(images), labels),
+        pose(CONTROL_MAPS["centre_blob"](images, labels)),
     )
     where = [divmod(int(maps[0].argmax()), 32) for maps in (found, expected)]
     assert math.dist(*where) <= 2
