@@ -20,7 +20,7 @@ from pathlib import Path
 from torchsite.results import Result
 
 ROOT = Path(__file__).resolve().parent.parent
-INSTRUMENTED = ["torchsite", "PIL", "yaml", "json"]
+INSTRUMENTED = ["torchsite", "PIL", "yaml", "json", "csv", "pydicom", "tifffile"]
 HANG_SECONDS, MEMORY_MB, LARGEST_INPUT = 20, 3000, 65536
 sys.path.insert(0, str(ROOT / "tests" / "fuzz"))
 

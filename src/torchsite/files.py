@@ -1,8 +1,9 @@
-"""Files that are written whole or not at all; names of files, and tables, as text that does no harm."""
+"""Files: written whole or not at all, read only if they are files; names and tables that do no harm."""
 
 import csv
 import io
 import os
+import stat
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -56,3 +57,13 @@ def _cell(value: Any) -> Any:
 def printable(name: str) -> str:
     """The name of a file as text, whatever the locale: UTF-8, with other bytes as escapes such as `\\xe9`."""
     return os.fsencode(name).decode(errors="backslashreplace")
+
+
+def regular(path: Path) -> Path:
+    """The path, if a regular file is there, directly or behind links; else an OSError.
+
+    Opening a pipe waits for somebody to write to it, reading a device may never end.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(f"{path} is no regular file but a folder, a pipe or a device: give a file")
+    return path

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pickle
+import re
 import resource
 import subprocess
 import sys
@@ -14,11 +15,13 @@ from fuzz_targets import FORBIDDEN, TARGETS, BreakoutError, guarded, model, seed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from safetensors.torch import load_file, save_file
 
 from torchsite.data.pickles import load_inert
 from torchsite.data.pictures import decode
 from torchsite.errors import ConfigError, DataError, WeightsError
 from torchsite.model import SITE
+from torchsite.model.weight_files import read_weights
 from torchsite.training.recipes import load_recipe
 
 TOOL = Path(__file__).parents[2] / "tools" / "fuzz.py"
@@ -144,6 +147,34 @@ def test_a_small_file_that_describes_a_huge_model_is_refused_before_it_is_built(
     (tmp_path / "model.safetensors").write_bytes((model() / "model.safetensors").read_bytes())
     with pytest.raises((WeightsError, ConfigError)):
         SITE.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("side", [4096, 2000])
+def test_a_picture_shape_that_was_tampered_with_takes_no_memory(side, tmp_path):
+    """Weights of convolutions fit any size of pictures: the limit must hold for the configuration."""
+    folder = SITE("small_cnn", "spatial", 2, image_shape=(3, 32, 32)).save_pretrained(tmp_path)
+    described = json.loads((folder / "config.json").read_text()) | {"image_shape": [3, side, side]}
+    (folder / "config.json").write_text(json.dumps(described))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if side > 2048:
+        with pytest.raises(WeightsError, match="image_shape: expected sides of at most 2048"):
+            SITE.from_pretrained(folder)
+    else:
+        SITE.from_pretrained(folder)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_refused(value, tmp_path):
+    folder = SITE("small_cnn", "spatial", 2, image_shape=(3, 32, 32)).save_pretrained(tmp_path)
+    tensors = load_file(folder / "model.safetensors")
+    name = next(name for name, tensor in tensors.items() if tensor.is_floating_point())
+    tensors[name].view(-1)[0] = value
+    save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(WeightsError, match=f"{re.escape(name)} holds NaN or infinite"):
+        SITE.from_pretrained(folder)
+    with pytest.raises(WeightsError, match="holds NaN or infinite"):
+        read_weights(folder / "model.safetensors")
 
 
 def test_a_header_that_promises_much_is_refused(tmp_path):

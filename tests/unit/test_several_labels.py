@@ -103,7 +103,7 @@ def test_figures_of_each_label():
 )
 def test_both_forms_of_a_table_say_the_same(tmp_path, text):
     (tmp_path / "labels.csv").write_text(text)
-    table = read_label_table(tmp_path / "labels.csv")
+    table = read_label_table(tmp_path / "labels.csv", tmp_path)
     assert table.classes == ("a", "b")
     assert table.marks.tolist() == [[True, False], [True, True], [False, False]]
     assert rarest(table.marks) == [0, 1, 0]
@@ -122,13 +122,13 @@ def test_both_forms_of_a_table_say_the_same(tmp_path, text):
 def test_wrong_tables_are_errors_that_name_the_line(tmp_path, text, said):
     (tmp_path / "labels.csv").write_text(text)
     with pytest.raises(DataError, match=said):
-        read_label_table(tmp_path / "labels.csv")
+        read_label_table(tmp_path / "labels.csv", tmp_path)
 
 
 def test_a_column_splits_or_a_seed_does(tmp_path):
     data = corners(20)
     folder = _written(data, tmp_path)
-    table = read_label_table(tmp_path / "labels.csv")
+    table = read_label_table(tmp_path / "labels.csv", tmp_path)
     halves = [load_labelled(folder, table, Request("pictures", half, size=16)) for half in ("train", "test")]
     assert sum(map(len, halves)) == 20
     for half in halves:

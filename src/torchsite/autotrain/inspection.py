@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from PIL import Image
 
 from torchsite.data.dataset import Dataset, to_float
 from torchsite.data.duplicates import near_pairs, same_files
 from torchsite.data.folders import list_split
 from torchsite.data.imagecache import Listing, read_pictures
 from torchsite.data.request import Request
+from torchsite.data.stacks import open_picture
 from torchsite.shapes import Pixels
 
 TINY = 20
@@ -198,7 +198,7 @@ def _guess(
 
 def _size(path: Path) -> tuple[int, int] | None:
     try:
-        with Image.open(path) as picture:
+        with open_picture(path) as picture:
             return picture.size
     except Exception:  # damaged files make Pillow fail in many ways, and this is not the place to say so
         return None

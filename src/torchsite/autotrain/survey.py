@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from PIL import Image
-
 from torchsite.autotrain.inspection import Finding, inspect_halves, read_half
 from torchsite.data import CATALOGUE, Dataset, load_dataset
 from torchsite.data.folders import list_split
@@ -13,7 +11,7 @@ from torchsite.data.imagecache import Listing, usual_channels
 from torchsite.data.label_tables import labelled_rows, load_labelled, read_label_table
 from torchsite.data.load import find_folder
 from torchsite.data.request import Request
-from torchsite.data.stacks import is_special, read_stack
+from torchsite.data.stacks import is_special, open_picture, read_stack
 from torchsite.errors import ConfigError
 
 N_SURVEYED = 400
@@ -55,12 +53,10 @@ def survey_data(data: str, limit: int | None = None) -> Survey:
 
 def survey_labelled(data: str, labels: Path) -> Survey:
     """The same of a table of labels and its pictures."""
-    table, requests = (
-        read_label_table(labels),
-        [_request(data, half, None, False) for half in ("train", "test")],
-    )
-    ours, theirs = (labelled_rows(table, request) for request in requests)
+    requests = [_request(data, half, None, False) for half in ("train", "test")]
     root = find_folder(requests[0])
+    table = read_label_table(labels, root)
+    ours, theirs = (labelled_rows(table, request) for request in requests)
     files = tuple(table.files[row] for row in ours)
     listing = Listing(root.name, root, files, (0,) * len(files), table.classes)
     counts = tuple(table.marks[ours].sum(0).tolist())
@@ -77,7 +73,7 @@ def usual_side(listing: Listing) -> int:
             if is_special(path):
                 sides.append(min(read_stack(path).shape[1:]))
                 continue
-            with Image.open(path) as picture:
+            with open_picture(path) as picture:
                 sides.append(min(picture.size))
         except Exception:  # damaged files make Pillow fail in many ways; reading them later says how
             continue
@@ -93,9 +89,10 @@ def open_halves(
     the centres of larger ones.
     """
     if labels is not None:
-        table = read_label_table(labels)
         both = [_request(data, half, size, progress, margin) for half in ("train", "test")]
-        ours, theirs = (load_labelled(find_folder(request), table, request) for request in both)
+        folder = find_folder(both[0])
+        table = read_label_table(labels, folder)
+        ours, theirs = (load_labelled(folder, table, request) for request in both)
         return ours, theirs, ()
     if data in CATALOGUE:
         train, test = (load_dataset(data, half, size=size, progress=progress) for half in ("train", "test"))

@@ -24,8 +24,7 @@ from torch import Tensor
 
 from torchsite.data.dataset import Dataset, to_float
 from torchsite.data.margins import larger_size
-from torchsite.data.pictures import STACKED, as_input, fitted, opened, plain_pixels, read_picture
-from torchsite.data.stacks import is_special, read_stack
+from torchsite.data.pictures import as_input, fitted, opened, plain_pixels, read_picture, read_special
 from torchsite.errors import ShapeError
 from torchsite.shapes import Images
 
@@ -117,8 +116,9 @@ def _from_picture(picture: Image.Image, shape: Shape | None, margin: float) -> T
 def _from_file(path: Path, shape: Shape | None, margin: float) -> Tensor:
     if shape is not None:
         return read_picture(path, shape, margin)
-    if path.suffix.lower() in STACKED and path.exists() and is_special(path):
-        return torch.from_numpy(read_stack(path)).float() / 255
+    pixels = read_special(path)
+    if pixels is not None:
+        return torch.from_numpy(pixels).float() / 255
     with opened(path) as file:
         return torch.from_numpy(plain_pixels(file)).float() / 255
 

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from torchsite.data.dataset import to_float
+from torchsite.files import regular
 from torchsite.shapes import Pixels
 
 NEAR_BITS = 4
@@ -69,5 +70,5 @@ def _grouped(rows: Iterable[int], key: Callable[[int], Hashable]) -> list[list[i
 
 
 def _digest(path: Path) -> bytes:
-    with path.open("rb") as content:
+    with regular(path).open("rb") as content:
         return hashlib.file_digest(content, "blake2b").digest()

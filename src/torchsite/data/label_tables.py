@@ -5,7 +5,8 @@
     scan2.png,1,1                scan2.png,edema;effusion
     scan3.png,0,0                scan3.png,
 
-The first column names files below the folder. Either every other column is a label with 0 or 1, or there is
+The first column names files inside the folder; a path that leads out of it (`..`, an absolute one, a link) is
+refused. Either every other column is a label with 0 or 1, or there is
 one more column, with names separated by semicolons or bars. A column called `split` says which half a picture
 is in; without one a seed splits them, labels in proportion to the rarest of each picture.
 """
@@ -22,6 +23,7 @@ from torchsite.data.imagecache import Listing, read_pictures
 from torchsite.data.request import SPLITS, Request
 from torchsite.data.splitting import held_out
 from torchsite.errors import DataError
+from torchsite.files import regular
 from torchsite.randomness import make_rng
 
 YES, NO = ("1", "1.0", "true", "yes", "y", "x"), ("0", "0.0", "false", "no", "n", "", "-1", "-1.0")
@@ -38,10 +40,10 @@ class LabelTable:
     halves: tuple[str, ...] = ()
 
 
-def read_label_table(path: Path) -> LabelTable:
-    """The table in a CSV file; whatever is wrong is an error that names the line."""
+def read_label_table(path: Path, folder: Path) -> LabelTable:
+    """The table in a CSV file about pictures in `folder`; what is wrong is an error that names the line."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with regular(path).open(newline="", encoding="utf-8-sig") as file:
             header, *lines = [row for row in csv.reader(file) if row]
     except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
         raise DataError(
@@ -53,6 +55,11 @@ def read_label_table(path: Path) -> LabelTable:
     for number, row in enumerate(lines, start=2):
         if len(row) != len(names):
             raise DataError(f"{path}, line {number}: expected {len(names)} values, got {len(row)}")
+        if not _is_inside(row[0].strip(), folder):
+            raise DataError(
+                f"{path}, line {number}: {row[0]!r} is no file inside {folder}: "
+                "name pictures by their path in it"
+            )
     if not columns or not lines:
         raise DataError(f"{path}: expected a column of files and columns of labels, got {names}")
     cells = [[row[i].strip() for i in columns] for row in lines]
@@ -110,6 +117,13 @@ def _from_names(cells: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], list[l
     sets = [{name.strip() for name in row[0].replace("|", ";").split(";") if name.strip()} for row in cells]
     classes = tuple(sorted(set().union(*sets)))
     return classes, [[name in named for name in classes] for named in sets]
+
+
+def _is_inside(file: str, folder: Path) -> bool:
+    """Whether a path stays in a folder, wherever links lead."""
+    if not file or "\0" in file or Path(file).is_absolute() or ".." in Path(file).parts:
+        return False
+    return (folder / file).resolve().is_relative_to(folder.resolve())
 
 
 def _yes(value: str, path: Path, number: int) -> bool:

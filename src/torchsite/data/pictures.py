@@ -18,11 +18,20 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from torchsite.data.margins import larger_size
-from torchsite.data.stacks import ARRAYS, COLOUR, DICOM, STACKS, fit_square, is_special, read_stack
+from torchsite.data.stacks import (
+    ARRAYS,
+    COLOUR,
+    DICOM,
+    STACKS,
+    check_pixels,
+    fit_square,
+    is_special,
+    open_picture,
+    read_stack,
+)
 from torchsite.errors import DataError, MissingExtraError, NotApplicableError
 
 STACKED = (*STACKS, *DICOM, *ARRAYS)
-MAX_PIXELS = 80_000_000
 BACKGROUND = (255, 255, 255, 255)
 OPAQUE = 128
 LUMA = (0.299, 0.587, 0.114)
@@ -35,31 +44,34 @@ class UnreadableImageError(DataError):
 
 def decode(path: Path, size: int, channels: int = COLOUR) -> np.ndarray:
     """The picture as uint8 of channels × size × size: colour, or a stack of as many channels."""
-    if (path.suffix.lower() not in STACKED and channels == COLOUR) or not path.exists():
-        with opened(path) as file:
-            return fitted(file, size)
-    try:
-        special = is_special(path)
-        pixels = read_stack(path) if special else None
-        found = COLOUR if pixels is None else len(pixels)
-        if found != channels:
-            raise ValueError(f"it has {found} channels, {channels} were expected")
-    except MissingExtraError:
-        raise
-    except Exception as error:  # damaged files fail in many ways
-        raise _unreadable(path, error) from error
+    pixels = read_special(path)
+    found = COLOUR if pixels is None else len(pixels)
+    if found != channels:
+        raise _unreadable(path, f"it has {found} channels, {channels} were expected")
     if pixels is not None:
         return fit_square(pixels, size)
     with opened(path) as file:
         return fitted(file, size)
 
 
+def read_special(path: Path) -> np.ndarray | None:
+    """A stack, an array or DICOM as uint8 of channels × height × width; None for a plain picture."""
+    if path.suffix.lower() not in STACKED:
+        return None
+    try:
+        return read_stack(path) if is_special(path) else None
+    except MissingExtraError:
+        raise
+    except Exception as error:  # damaged files fail in many ways
+        raise _unreadable(path, error) from error
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[Image.Image]:
     """A picture file; whatever goes wrong while it is read is an error that names it."""
     try:
-        with Image.open(path) as file:
-            _check_pixels(file)
+        with open_picture(path) as file:
+            check_pixels(*file.size)
             yield file
     except Exception as error:  # damaged files make Pillow fail in many ways
         raise _unreadable(path, error) from error
@@ -132,8 +144,8 @@ def upright_rgb(path: Path, longest: int | None = None) -> np.ndarray:
 
     A stack of channels is shown by its first three, or by its mean if it has but two.
     """
-    if path.suffix.lower() in STACKED and is_special(path):
-        pixels = read_stack(path)
+    pixels = read_special(path)
+    if pixels is not None:
         shown = pixels[:3] if len(pixels) > 2 else np.repeat(pixels.mean(0, keepdims=True), 3, 0)
         return np.ascontiguousarray(shown.astype(np.uint8).transpose(1, 2, 0))
     with opened(path) as file:
@@ -145,14 +157,10 @@ def upright_rgb(path: Path, longest: int | None = None) -> np.ndarray:
 
 def decode_cutout(path: Path, limit: int) -> Image.Image:
     """An object cut out by its alpha channel, trimmed to what is opaque, no side longer than `limit`."""
-    try:
-        with Image.open(path) as file:
-            _check_pixels(file)
-            if not file.has_transparency_data:
-                raise ValueError("a cut-out needs an alpha channel, this picture has none")
-            picture = _upright(file).convert("RGBA")
-    except Exception as error:  # damaged files make Pillow fail in many ways
-        raise _unreadable(path, error) from error
+    with opened(path) as file:
+        if not file.has_transparency_data:
+            raise ValueError("a cut-out needs an alpha channel, this picture has none")
+        picture = _upright(file).convert("RGBA")
     box = picture.getchannel("A").point([0] * OPAQUE + [255] * (256 - OPAQUE)).getbbox()
     if box is None:
         raise _unreadable(path, "it is transparent everywhere")
@@ -165,12 +173,6 @@ def _unreadable(path: Path, reason: object) -> UnreadableImageError:
     return UnreadableImageError(
         f"{path} cannot be read as a picture ({reason}): replace it, remove it, or pass skip_unreadable=True"
     )
-
-
-def _check_pixels(file: Image.Image) -> None:
-    """A small file can claim to be a huge picture: refuse before anything is decoded."""
-    if file.width * file.height > MAX_PIXELS:
-        raise ValueError(f"{file.width}×{file.height} is more than {MAX_PIXELS:,} pixels")
 
 
 def _upright(picture: Image.Image) -> Image.Image:

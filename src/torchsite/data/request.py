@@ -8,6 +8,7 @@ from torchsite.errors import ConfigError, did_you_mean
 
 SPLITS = {"train": "train", "test": "test", "val": "test", "valid": "test", "validation": "test"}
 DEFAULT_SIZE = 128
+MAX_SIDE = 2048  # of pictures as models take them; larger ones are read in tiles
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Request:
     def __post_init__(self) -> None:
         if self.split not in SPLITS:
             raise ConfigError(f"unknown split {self.split!r}: {did_you_mean(self.split, SPLITS)}")
-        if self.size is not None and not 1 <= self.size <= 4096:
-            raise ConfigError(f"size: expected 1 to 4096 pixels or None, got {self.size}")
+        if self.size is not None and not 1 <= self.size <= MAX_SIDE:
+            raise ConfigError(f"size: expected 1 to {MAX_SIDE} pixels or None, got {self.size}")
         if not 0 < self.holdout < 1:
             raise ConfigError(f"holdout: expected a share between 0 and 1, got {self.holdout}")
         check_margin(self.margin)

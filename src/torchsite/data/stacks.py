@@ -9,8 +9,12 @@
 
 16 bits are scaled to 8 by one rule for all files, so that brightness can be compared between them; DICOM says
 itself which values are black and white. Other files are colour pictures (`pictures.py`).
+
+A small file can claim to be a huge picture, so what its head claims is checked before memory is taken: pages,
+frames and channels all count towards `MAX_PIXELS`.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +25,11 @@ import torch.nn.functional as F
 from PIL import Image
 
 from torchsite.extras import needed
+from torchsite.files import regular
 
+MAX_PIXELS = 80_000_000
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+DEFLATED = "1.2.840.10008.1.2.1.99"
 CHANNELS = range(2, 9)
 COLOUR = 3
 STACKS = (".tif", ".tiff")
@@ -30,21 +38,36 @@ ARRAYS = (".npy",)
 GREY_MODES = ("1", "L", "I", "I;16", "I;16L", "I;16B", "I;16N")
 
 
+def open_picture(path: Path) -> Image.Image:
+    """A picture of which the head was read; whatever is no regular file, or of another format, is an OSError.
+
+    Others of Pillow's formats start programs (EPS) or are no pictures.
+    """
+    return Image.open(regular(path), formats=FORMATS)
+
+
+def check_pixels(*sides: int) -> None:
+    """More pixels than `MAX_PIXELS`, all pages and channels counted, are a ValueError."""
+    if math.prod(max(1, side) for side in sides) > MAX_PIXELS:
+        raise ValueError(f"{'×'.join(map(str, sides))} is more than {MAX_PIXELS:,} pixels")
+
+
 def n_channels(path: Path) -> int:
     """How many channels a file has for us: three, unless it is a stack; grey and colour are both three."""
-    suffix = path.suffix.lower()
+    suffix = regular(path).suffix.lower()
     if suffix in ARRAYS:
-        return _channels_first(np.load(path, mmap_mode="r", allow_pickle=False)).shape[0]
+        return _array(path).shape[0]
     if suffix not in STACKS:
         return COLOUR
     try:
-        with Image.open(path) as file:
+        with open_picture(path) as file:
             pages = getattr(file, "n_frames", 1)
             if pages in CHANNELS and file.mode in GREY_MODES and _same_pages(file, pages):
                 return int(pages)
             return COLOUR
     except OSError:  # Pillow knows no pictures of so many samples
-        return int(_samples(path).shape[0])
+        shape = _shape_of_samples(path)
+        return shape[_channel_axis(shape)]
 
 
 def is_special(path: Path) -> bool:
@@ -55,7 +78,7 @@ def is_special(path: Path) -> bool:
 
 def read_stack(path: Path) -> np.ndarray:
     """A special file as uint8 of channels × height × width."""
-    return READERS[path.suffix.lower()](path)
+    return READERS[path.suffix.lower()](regular(path))
 
 
 def fit_square(pixels: np.ndarray, size: int) -> np.ndarray:
@@ -70,35 +93,58 @@ def fit_square(pixels: np.ndarray, size: int) -> np.ndarray:
 
 def _tiff(path: Path) -> np.ndarray:
     try:
-        with Image.open(path) as file:
-            pages = []
-            for number in range(getattr(file, "n_frames", 1)):
-                file.seek(number)
-                pages.append(to_bytes(np.array(file)))
-            return np.stack(pages)
+        file = open_picture(path)
     except OSError:
-        return to_bytes(_samples(path))
+        return _read_samples(path)
+    with file:
+        n_pages = getattr(file, "n_frames", 1)
+        check_pixels(n_pages, *file.size)
+        pages = []
+        for number in range(n_pages):
+            file.seek(number)
+            pages.append(to_bytes(np.array(file)))
+        return np.stack(pages)
 
 
 def _npy(path: Path) -> np.ndarray:
-    return to_bytes(_channels_first(np.load(path, allow_pickle=False)))
+    return np.stack([to_bytes(channel) for channel in _array(path)])
+
+
+def _array(path: Path) -> np.ndarray:
+    """The array in a file, of which nothing was read yet but its head."""
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise ValueError("it is an archive of arrays: save one array with `numpy.save`")
+    check_pixels(*array.shape)
+    return _channels_first(array)
 
 
 def _dicom(path: Path) -> np.ndarray:
     """The first frame, in grey: rescaled, windowed if the file says how, and the right way round."""
-    dataset = needed("pydicom", who="this file", install="torchsite[dicom]").dcmread(path)
-    pixels = np.asarray(dataset.pixel_array).astype(np.float64)
-    pixels = pixels[0] if pixels.ndim == 3 and getattr(dataset, "SamplesPerPixel", 1) == 1 else pixels
-    if pixels.ndim == 3:
-        return to_bytes(np.moveaxis(pixels, -1, 0).astype(np.uint8))
-    values = pixels * float(getattr(dataset, "RescaleSlope", 1)) + float(
-        getattr(dataset, "RescaleIntercept", 0)
+    pydicom = needed("pydicom", who="this file", install="torchsite[dicom]")
+    if getattr(pydicom.filereader.read_file_meta_info(path), "TransferSyntaxUID", "") == DEFLATED:
+        raise ValueError("it is deflated, of unknown size: save it without compression")
+    dataset = pydicom.dcmread(path)
+    n_frames, samples = (
+        int(getattr(dataset, name, 1) or 1) for name in ("NumberOfFrames", "SamplesPerPixel")
     )
+    check_pixels(n_frames, int(dataset.Rows), int(dataset.Columns), samples)
+    frames = np.asarray(dataset.pixel_array)
+    if samples > 1:
+        colour = frames[0] if frames.ndim == 4 else frames
+        return to_bytes(np.moveaxis(colour, -1, 0).astype(np.uint8))
+    values = (frames[0] if frames.ndim == 3 else frames).astype(np.float64)
+    values *= float(getattr(dataset, "RescaleSlope", 1))
+    values += float(getattr(dataset, "RescaleIntercept", 0))
     low, high = _window(dataset, values)
-    shown = np.clip((values - low) / max(high - low, 1e-9), 0, 1)
+    values -= low
+    values /= max(high - low, 1e-9)
+    shown = np.clip(values, 0, 1, out=values)
     if getattr(dataset, "PhotometricInterpretation", "") == "MONOCHROME1":
-        shown = 1 - shown
-    return np.repeat((shown * 255).round().astype(np.uint8)[None], COLOUR, 0)
+        np.subtract(1, shown, out=shown)
+    shown *= 255
+    return np.repeat(shown.round(out=shown).astype(np.uint8)[None], COLOUR, 0)
 
 
 def _window(dataset: Any, values: np.ndarray) -> tuple[float, float]:
@@ -132,11 +178,15 @@ def to_bytes(values: np.ndarray) -> np.ndarray:
 
 
 def _channels_first(array: np.ndarray) -> np.ndarray:
-    if array.ndim == 3 and array.shape[0] in CHANNELS and array.shape[2] not in CHANNELS:
-        return array
-    if array.ndim == 3 and array.shape[2] in CHANNELS:
-        return np.moveaxis(array, -1, 0)
-    raise ValueError(f"expected an array of 2 to 8 channels, first or last, got {array.shape}")
+    return np.moveaxis(array, _channel_axis(array.shape), 0)
+
+
+def _channel_axis(shape: tuple[int, ...]) -> int:
+    if len(shape) == 3 and shape[0] in CHANNELS and shape[2] not in CHANNELS:
+        return 0
+    if len(shape) == 3 and shape[2] in CHANNELS:
+        return 2
+    raise ValueError(f"expected an array of 2 to 8 channels, first or last, got {shape}")
 
 
 def _same_pages(file: Image.Image, pages: int) -> bool:
@@ -148,9 +198,18 @@ def _same_pages(file: Image.Image, pages: int) -> bool:
     return True
 
 
-def _samples(path: Path) -> np.ndarray:
+def _shape_of_samples(path: Path) -> tuple[int, ...]:
+    """The shape of a TIFF that Pillow cannot read, by its head."""
+    with needed("tifffile", who="this file", install="torchsite[microscopy]").TiffFile(path) as file:
+        shape: tuple[int, ...] = file.series[0].shape
+    check_pixels(*shape)
+    return shape
+
+
+def _read_samples(path: Path) -> np.ndarray:
+    _shape_of_samples(path)
     tifffile = needed("tifffile", who="this file", install="torchsite[microscopy]")
-    return _channels_first(np.asarray(tifffile.imread(path)))
+    return to_bytes(_channels_first(np.asarray(tifffile.imread(path))))
 
 
 READERS: Mapping[str, Callable[[Path], np.ndarray]] = {

@@ -21,11 +21,13 @@ from torch import nn
 
 from torchsite.configs import from_mapping
 from torchsite.data.margins import check_margin
+from torchsite.data.request import MAX_SIDE
 from torchsite.errors import ConfigError
 from torchsite.transforms import TransformFamily
 from torchsite.version import __version__
 
 CUSTOM = "custom"
+MAX_VALUES = 3 * MAX_SIDE**2
 ACTIVATIONS: Mapping[str, type[nn.Module]] = {"sigmoid": nn.Sigmoid, "tanh": nn.Tanh}
 
 Part = str | nn.Module
@@ -88,6 +90,11 @@ class ModelConfig(Architecture):
         super().__post_init__()
         if len(self.image_shape) != 3 or min(self.image_shape) < 1:
             raise ConfigError(f"image_shape: expected (channels, height, width), got {self.image_shape}")
+        if max(self.image_shape[1:]) > MAX_SIDE or math.prod(self.image_shape) > MAX_VALUES:
+            raise ConfigError(
+                f"image_shape: expected sides of at most {MAX_SIDE} and {MAX_VALUES:,} values, "
+                f"got {self.image_shape}: larger pictures are read in tiles"
+            )
         check_margin(self.margin)
         if len(self.classes) < 2:
             raise ConfigError(f"classes: expected at least two, got {self.classes}")

@@ -15,6 +15,7 @@ One that derives from `FeatureExtractor` can say more; for all others the defaul
 
 import copy
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -80,12 +81,23 @@ def as_extractor(module: nn.Module) -> FeatureExtractor:
     return module if isinstance(module, FeatureExtractor) else PlainExtractor(module)
 
 
+@torch.no_grad()
+def tried(module: nn.Module, shape: tuple[int, ...]) -> Any:
+    """What a module answers to zeros; only its shape, which takes no memory, where values do not matter."""
+    like = next(iter(module.parameters()), torch.zeros(()))
+    zeros = torch.zeros(1, dtype=like.dtype, device=like.device).expand(1, *shape)
+    try:
+        empty = {id(t): t.to("meta") for t in (*module.parameters(), *module.buffers())}
+        return copy.deepcopy(module, empty)(zeros.to("meta"))  # the memo: weights are not copied
+    except Exception:  # whatever the reason is that it needs values: with values it says so
+        return module(zeros.contiguous())
+
+
 def feature_shape(extractor: nn.Module, image_shape: ImageShape) -> tuple[int, int, int]:
     """What the extractor makes of one picture, found by trying; it must be spatial."""
-    like = next(iter(extractor.parameters()), torch.zeros(()))
-    with torch.no_grad(), evaluating(extractor):
+    with evaluating(extractor):
         try:
-            features = extractor(torch.zeros(1, *image_shape).to(like))
+            features = tried(extractor, image_shape)
         except (RuntimeError, ValueError, IndexError, AssertionError) as error:
             raise ConfigError(
                 f"the feature extractor cannot take pictures of {tuple(image_shape)}: {error}"

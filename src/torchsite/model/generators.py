@@ -24,6 +24,7 @@ from torchsite.model.encoder import (
     SpatialEncoder,
     channels_last,
 )
+from torchsite.model.extractor import tried
 from torchsite.model.fused_generators import ConstantGenerator, MixedGenerator
 from torchsite.model.spatial_generator import SpatialGenerator
 from torchsite.modes import evaluating
@@ -244,10 +245,9 @@ def encoder_options(generator: str, options: Mapping[str, Any]) -> dict[str, Any
 
 def check_prototypes(generator: nn.Module, features: FeatureShape, n_classes: int) -> None:
     """A generator must give one prototype of the features' shape for each class; found by trying."""
-    like = next(iter(generator.parameters()), torch.zeros(()))
-    with torch.no_grad(), evaluating(generator):
+    with evaluating(generator):
         try:
-            found = tuple(generator(torch.zeros(1, *features).to(like)).shape)
+            found = tuple(tried(generator, features).shape)
         except (RuntimeError, ValueError, IndexError) as error:
             raise ConfigError(f"the generator cannot take features of {features}: {error}") from error
     if found != (1, n_classes, *features):

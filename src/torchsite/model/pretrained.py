@@ -21,10 +21,11 @@ from torch import Tensor, nn
 
 from torchsite.configs import to_mapping
 from torchsite.errors import ConfigError, WeightsError, did_you_mean
-from torchsite.files import write_atomically
+from torchsite.files import regular, write_atomically
 from torchsite.model.card import CARD_FILE, model_card, write_card
 from torchsite.model.config import CUSTOM, ModelConfig, arguments, read_mapping
 from torchsite.model.gallery_files import GALLERY_FILE
+from torchsite.model.weight_files import check_finite
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
@@ -158,12 +159,16 @@ def read_config(folder: Path) -> ModelConfig:
     """The configuration in a folder; anything unexpected is an error that names the file."""
     path = folder / CONFIG_FILE
     try:
-        return read_mapping(json.loads(path.read_text(encoding="utf-8")))
+        return read_mapping(json.loads(regular(path).read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise WeightsError(
             f"{folder} holds no {CONFIG_FILE}: expected a folder made by save_pretrained"
         ) from None
-    except (ValueError, RecursionError) as error:  # what JSON and configurations raise on all that is wrong
+    except (
+        OSError,
+        ValueError,
+        RecursionError,
+    ) as error:  # what JSON and configurations raise on all that is wrong
         raise WeightsError(f"{path} cannot be read: {error}") from error
 
 
@@ -171,7 +176,7 @@ def check_shapes(folder: Path, expected: dict[str, Tensor]) -> None:
     """The file must list exactly the expected tensors, in the expected shapes; none of them is read."""
     path = folder / WEIGHTS_FILE
     try:
-        with safe_open(path, "pt") as file:
+        with safe_open(regular(path), "pt") as file:
             found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise WeightsError(
@@ -198,6 +203,7 @@ def read_tensors(folder: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]
     for name, tensor in found.items():
         if tensor.is_floating_point() != expected[name].is_floating_point():
             raise WeightsError(f"{path}: {name} is of {tensor.dtype}, expected {expected[name].dtype}")
+    check_finite(path, found)
     return {name: tensor.to(expected[name].dtype) for name, tensor in found.items()}
 
 

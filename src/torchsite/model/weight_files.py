@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from torchsite.errors import WeightsError
+from torchsite.files import regular
 
 PICKLES = (".pth", ".pt", ".bin")
 ENDINGS = (".safetensors", *PICKLES)
@@ -22,7 +23,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     if path.suffix not in ENDINGS:
         raise WeightsError(f"{path}: expected a file of weights ({', '.join(ENDINGS)})")
     try:
-        content = _read(path)
+        content = _read(regular(path))
     except FileNotFoundError:
         raise WeightsError(f"there is no file {path}: check `weights`") from None
     except Exception as error:  # damaged files, and pickles of more than tensors, fail in many ways
@@ -35,10 +36,19 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         content = content[inner]
     if not isinstance(content, Mapping) or not all(isinstance(v, Tensor) for v in content.values()):
         raise WeightsError(f"{path}: expected tensors by name, as `model.state_dict()` gives them")
-    return {str(name): tensor for name, tensor in content.items()}
+    tensors = {str(name): tensor for name, tensor in content.items()}
+    check_finite(path, tensors)
+    return tensors
 
 
 def _read(path: Path) -> object:
     if path.suffix in PICKLES:
         return torch.load(path, map_location="cpu", weights_only=True)
     return load_file(path)
+
+
+def check_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Weights that are no finite numbers are an error: so would be every answer."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise WeightsError(f"{path}: {name} holds NaN or infinite values: fetch or train it again")

@@ -93,6 +93,8 @@ def test_dicom_without_its_package_says_what_to_install(tmp_path, monkeypatch):
 def test_dicom_by_its_window_and_the_right_way_round(tmp_path, monkeypatch, way_round):
     """A stand-in for pydicom, with the attributes that its data sets have."""
     content = SimpleNamespace(
+        Rows=2,
+        Columns=2,
         pixel_array=np.array([[0, 1000], [2000, 4000]], np.uint16),
         RescaleSlope=1,
         RescaleIntercept=-1000,
@@ -100,7 +102,9 @@ def test_dicom_by_its_window_and_the_right_way_round(tmp_path, monkeypatch, way_
         WindowWidth=[1000],
         PhotometricInterpretation=way_round,
     )
-    monkeypatch.setitem(sys.modules, "pydicom", SimpleNamespace(dcmread=lambda path: content))
+    reader = SimpleNamespace(read_file_meta_info=lambda path: SimpleNamespace())
+    pydicom = SimpleNamespace(dcmread=lambda path: content, filereader=reader)
+    monkeypatch.setitem(sys.modules, "pydicom", pydicom)
     (tmp_path / "a.dcm").write_bytes(b"")
     expected = np.array([[0, 0], [255, 255]])
     expected = 255 - expected if way_round == "MONOCHROME1" else expected
