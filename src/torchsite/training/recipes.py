@@ -134,7 +134,8 @@ def build_model(settings: ModelSettings, data: Dataset, config: TrainingConfig) 
         torch.default_generator.manual_seed(config.seed)
         if settings.kind == "black_box":
             return BlackBox.beside(settings, **given)
-        return SITE(**to_mapping(settings) | given)
+        described = {name: value for name, value in to_mapping(settings).items() if name != "kind"}
+        return SITE(**described | given)
 
 
 def begin_model(recipe: Recipe, data: Dataset) -> SITE | BlackBox:
