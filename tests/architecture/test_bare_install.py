@@ -7,6 +7,8 @@ from PIL import Image
 
 from torchsite.cli import app
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = sorted(typer.main.get_command(app).commands)
 WORKS = [
     *([name, "--help"] for name in COMMANDS),

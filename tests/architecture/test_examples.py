@@ -12,6 +12,13 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 TOOL = runpy.run_path(str(ROOT / "tools" / "show_examples.py"))
 
+
+def quick_ones(paths):
+    """As parameters: one for every run, the others for the whole one."""
+    slow = pytest.mark.slow
+    return [p if p.stem == "explain_a_picture" else pytest.param(p, marks=slow) for p in paths]
+
+
 # What makes an example a matter of seconds; each must be found in it, once.
 SMALLER = {
     "compare_methods": {"limit=100": "limit=4"},
@@ -48,7 +55,7 @@ def photos(folder):
 
 
 @pytest.mark.filterwarnings("default")  # Lightning has advice on runs as short as this
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", quick_ones(EXAMPLES), ids=lambda path: path.stem)
 def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
     if path.stem == "export_a_model":
         pytest.importorskip("onnxruntime", reason="the extra `export` is not installed")

@@ -23,6 +23,7 @@ SMALLER = {
 
 
 @pytest.mark.filterwarnings("default")  # Lightning has advice on runs as short as this
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHSITE_CACHE", str(tmp_path / "cache"))

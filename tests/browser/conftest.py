@@ -35,6 +35,19 @@ CAMERA = [
 PATIENCE = 60_000  # milliseconds: the machine may have other work
 
 
+QUICK = (
+    "test_the_page_shows_both_explanations_and_their_figures",
+    "test_a_drag_shifts_the_picture_and_the_explanation_follows",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Two tests of the page are for every run, the others for the whole one."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.originalname not in QUICK:
+            item.add_marker(pytest.mark.slow)
+
+
 @contextmanager
 def serving(library):
     """The address of a server in a thread of its own."""

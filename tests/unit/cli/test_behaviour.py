@@ -65,6 +65,7 @@ def test_a_file_that_cannot_be_written_is_an_error_with_a_reason(tmp_path, monke
     assert "error:" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_ends_with_the_code_and_keeps_its_streams_apart(tmp_path):
     done = in_a_process("explain", "missing.png", cwd=tmp_path)
     assert done.returncode == 1
@@ -135,6 +136,7 @@ def test_names_are_printed_as_they_are(capsys):
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("locale", [{}, ASCII], ids=["as it is", "ascii"])
 def test_no_character_ends_a_command(locale, tmp_path):
     for name in (b"caf\xe9", "日本".encode()):

@@ -10,6 +10,7 @@ from torchsite.model import SITE
 from torchsite.results import Result
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # Lightning has advice on runs as short as this
 def test_demo_ends_with_the_report_and_the_command_for_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr("torchsite.data.load_dataset", lambda name, split: load_dataset(name, split)[:200])

@@ -37,6 +37,7 @@ def test_compare_prints_a_table_or_json(model_folder, tmp_path):
     assert found.methods == ["self_explanation", "gradient"]
 
 
+@pytest.mark.slow
 def test_report_writes_one_page_and_its_figures(model_folder, tmp_path):
     shutil.copytree(model_folder, tmp_path / "run" / "model")
     (tmp_path / "run" / "logs").mkdir()

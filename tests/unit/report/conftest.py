@@ -16,7 +16,9 @@ def log(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="session", params=[site, black_box], ids=["site", "black_box"])
+@pytest.fixture(
+    scope="session", params=[site, pytest.param(black_box, marks=pytest.mark.slow)], ids=["site", "black_box"]
+)
 def case(request, log):
     """A model, its data and its examination."""
     model, data = request.param(), blobs()

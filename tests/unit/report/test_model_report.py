@@ -114,6 +114,7 @@ def test_other_pictures_than_those_examined_are_refused(case):
         illustrate(model, blobs(seed=1), result)
 
 
+@pytest.mark.slow
 def test_a_report_without_methods_log_and_training_data_is_shorter(tmp_path, log):
     model, data = black_box(), blobs()
     result = examined(model, data, methods=())

@@ -62,7 +62,10 @@ def with_gallery():
     return model
 
 
-@pytest.mark.parametrize("make", [digits, learned, with_gallery])
+SLOW = [pytest.param(make, marks=pytest.mark.slow) for make in (learned, with_gallery)]
+
+
+@pytest.mark.parametrize("make", [digits, *SLOW])
 def test_the_folder_has_all_that_the_page_needs(tmp_path, make):
     model = make()
     written = write_page(model, "mine", tmp_path / "site", CONTENT)
@@ -98,6 +101,7 @@ def test_the_page_has_the_gallery_of_the_model():
     assert (sent["cells"], sent["reach"]) == ([8, 8], [2, 2])
 
 
+@pytest.mark.slow
 def test_the_page_loads_from_its_own_folder_only(tmp_path):
     write_page(digits(), "mine", tmp_path, CONTENT)
     html = (tmp_path / "index.html").read_text()
@@ -169,6 +173,7 @@ def test_without_a_network_npm_says_why(tmp_path, monkeypatch):
         runtime.runtime_files(cache=tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pinned")
 def test_the_command_writes_a_page_and_refuses_a_black_box(tmp_path):
     digits().save_pretrained(tmp_path / "run" / "model")
