@@ -10,6 +10,7 @@ With one thread, `--clock cpu` counts the seconds that the processor worked, on 
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -22,8 +23,11 @@ from rich.table import Table
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+sys.path.append(str(Path(__file__).parents[1]))  # where the experiments are
+
+from experiments.peers import BCos, PrototypeParts
 from torchsite.data import Dataset, to_float
-from torchsite.model import SITE, BCos, BlackBox, PrototypeParts
+from torchsite.model import SITE, BlackBox
 from torchsite.objective import Share, TransformationTerm
 from torchsite.randomness import make_rng
 from torchsite.results import Result

@@ -9,6 +9,7 @@ pictures (`passing_maps.py`). Nothing here is a result about SITE.
 
 import argparse
 import copy
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -16,9 +17,13 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+
+sys.path.append(str(Path(__file__).parents[1]))  # where the experiments are
+
 from passing_maps import PASSING
 from torch import Tensor, nn
 
+from experiments.bam.metric import region_importance
 from torchsite.data import load_dataset
 from torchsite.data.dataset import to_float
 from torchsite.metrics import (
@@ -35,7 +40,6 @@ from torchsite.metrics import (
     self_consistency,
     strokes,
 )
-from torchsite.metrics.bam import region_importance
 from torchsite.metrics.pointing_game import dilate
 from torchsite.metrics.ranking import blanked, least_important_first
 from torchsite.metrics.sanity import randomise

@@ -9,6 +9,7 @@ picture, turned. A blob in the middle of every picture has a high cosine too: do
 """
 
 import io
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +17,13 @@ import torch
 from PIL import Image
 
 import torchsite as ts
+
+sys.path.append(str(Path(__file__).parents[1]))  # where the experiments are
+
+from experiments.photographs import open_photograph
 from torchsite.data import to_float
 from torchsite.data.pictures import as_input, fitted
 from torchsite.model.contact_sheet import Raster, draw_tiles, heatmap_tile, picture_tile
-from torchsite.paper.photographs import open_photograph
 from torchsite.shapes import Heatmaps, Images
 from torchsite.transforms import AffineTransform
 

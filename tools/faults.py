@@ -42,8 +42,8 @@ sys.path[:0] = [
     str(ROOT / "tests"),
 ]
 
-from distributed_work import train as train_distributed  # noqa: E402
-from fault_runs import Poisoned, make_model, newest, run, start, wait_for_step, weights_of, with_white  # noqa: E402
+from distributed_work import train as train_distributed
+from fault_runs import Poisoned, make_model, newest, run, start, wait_for_step, weights_of, with_white
 
 EPOCHS = 10
 STEPS = 3 * EPOCHS

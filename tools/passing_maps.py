@@ -1,10 +1,12 @@
 """Pictures of maps that pass a measure and of maps that fail it: drawn by `draw_metrics.py`.
 
 The pictures are planted: bright bars over dark scenes, named by sums of local terms, so that the true map is
-known (`torchsite.paper.planted`). It passes; what fails is a map-maker that knows nothing of the model.
+known (`experiments.planted`). It passes; what fails is a map-maker that knows nothing of the model.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,19 +14,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+sys.path.append(str(Path(__file__).parents[1]))  # where the experiments are
+
+from experiments.bam import BAM, ObjectMotion
+from experiments.bam.object_motion import composed, object_motions
+from experiments.planted import COLOURS, OfParts, planted, true_map
 from torchsite.data import to_float
 from torchsite.metrics import (
-    BAM,
     CONTROL_MAPS,
     METRICS,
-    ObjectMotion,
     Poses,
     as_explainer,
 )
 from torchsite.metrics.grid_pointing import assembled
-from torchsite.metrics.object_motion import composed, object_motions
 from torchsite.metrics.ranking import blanked, least_important_first
-from torchsite.paper.planted import COLOURS, OfParts, planted, true_map
 from torchsite.transforms import AffineTransform, TransformFamily
 
 PARTS = planted(60)

@@ -34,7 +34,7 @@ PLACES = {
 }
 AS_THEY_ARE = ("LICENSE", "CITATION.cff")
 PARTS = (
-    *("transforms", "data", "model", "objective", "attribution", "metrics", "training", "baselines"),
+    *("transforms", "data", "model", "objective", "attribution", "metrics", "training"),
     *("evaluation", "report", "errors", "results"),
 )
 STATIC_PAGE = ROOT / "build" / "page"  # where `torchsite page` may have left one

@@ -3,8 +3,8 @@
 from torch import autograd
 
 import torchsite as ts
+from experiments.leaderboard import ENTRIES, Entry, given, with_method
 from torchsite.attribution import Attribution
-from torchsite.paper.leaderboard import ENTRIES, Entry, given, with_method
 
 
 class InputTimesGradient(Attribution):

@@ -24,11 +24,10 @@ LAYERS = [
     {"transforms", "data"},
     {"model"},
     {"objective", "attribution", "metrics"},
-    {"training", "baselines"},
+    {"training"},
     {"evaluation"},
     {"report"},
     {"autotrain"},
-    {"paper"},
     {"conversion"},
     {"web"},
     {"cli"},
@@ -71,6 +70,19 @@ def imports(name: str, source: str) -> Iterator[tuple[int, str]]:
         for target in found:
             if target.split(".")[0] == "torchsite":
                 yield node.lineno, target.removeprefix("torchsite").removeprefix(".")
+
+
+def imports_of_experiments(source: str) -> list[int]:
+    """The lines of a module that import the experiments, which the installed package does not have."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "experiments")
+        or (
+            isinstance(node, ast.Import)
+            and any(alias.name.split(".")[0] == "experiments" for alias in node.names)
+        )
+    ]
 
 
 def wrong_imports(name: str, source: str) -> list[str]:

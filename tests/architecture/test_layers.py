@@ -4,13 +4,29 @@ import runpy
 from pathlib import Path
 
 import pytest
-from layers import LAYERS, PACKAGE, first_layer_cycle, imports, layer, sources, wrong_imports
+from layers import (
+    LAYERS,
+    PACKAGE,
+    first_layer_cycle,
+    imports,
+    imports_of_experiments,
+    layer,
+    sources,
+    wrong_imports,
+)
 
 MODULES = [(name, text) for name, text in sources() if name != "__init__"]
 
 
 def test_imports_go_one_way():
     assert [wrong for name, text in MODULES for wrong in wrong_imports(name, text)] == []
+
+
+def test_the_package_never_imports_the_experiments():
+    """Only `torchsite reproduce` looks for them, beside the `src` of a checkout."""
+    assert [(name, lines) for name, text in MODULES if (lines := imports_of_experiments(text))] == []
+    assert imports_of_experiments("import math\nfrom experiments.registry import EXPERIMENTS") == [2]
+    assert imports_of_experiments("def late():\n    import experiments") == [2]
 
 
 def test_the_first_layer_has_an_order():

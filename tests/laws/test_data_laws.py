@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from experiments.bam.dataset import _draw
 from torchsite.data import Dataset, batches, to_float
-from torchsite.data.bam import _draw
 from torchsite.data.idx import read_idx
 from torchsite.data.pickles import load_inert
 from torchsite.data.splitting import held_out

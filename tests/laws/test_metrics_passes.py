@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis.strategies import integers, sampled_from
 from torch import nn
 
+from experiments.bam import METRICS_OF_PAIRS
 from metric_models import Templates, Tones, tone_pictures
-from torchsite.metrics import METRICS, METRICS_OF_PAIRS, Poses, as_explainer, strokes
+from torchsite.metrics import METRICS, Poses, as_explainer, strokes
 from torchsite.randomness import make_rng
 from torchsite.transforms import TransformFamily
 

@@ -7,13 +7,11 @@ import pytest
 import torch
 from torch import nn
 
+from experiments.bam import BAM, METRICS_OF_PAIRS, ObjectMotion
 from metric_models import First, Tones, tone_pictures
 from torchsite.metrics import (
-    BAM,
     METRICS,
-    METRICS_OF_PAIRS,
     GridPointing,
-    ObjectMotion,
     Poses,
     as_explainer,
     plain,

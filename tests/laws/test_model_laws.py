@@ -8,6 +8,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+import experiments  # noqa: F401  # its forms of the parts obey the same laws
 from torchsite.model import EXTRACTORS, GENERATORS, SITE, BlackBox
 from torchsite.randomness import make_rng
 

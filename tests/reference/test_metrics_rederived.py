@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis.strategies import integers, sampled_from
 from torch import nn
 
+from experiments.bam import BAM
+from experiments.bam.metric import region_importance
 from torchsite.metrics import (
-    BAM,
     Deletion,
     MaskK,
     PointingGame,
@@ -20,7 +21,6 @@ from torchsite.metrics import (
     as_explainer,
     strokes,
 )
-from torchsite.metrics.bam import region_importance
 from torchsite.metrics.grouping import partner_offset
 from torchsite.metrics.pointing_game import dilate, pointing_hits
 from torchsite.metrics.ranking import log_odds

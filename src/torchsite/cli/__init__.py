@@ -20,6 +20,7 @@ from torchsite.cli import (
     inspect,
     measure,
     page,
+    reproduce,
     serve,
     train,
 )
@@ -42,7 +43,7 @@ app.command()(explain.explain)
 app.command()(measure.evaluate)
 app.command()(measure.report)
 app.command()(compare.compare)
-app.command()(measure.reproduce)
+app.command()(reproduce.reproduce)
 app.command()(export.export)
 app.command()(gallery.gallery)
 app.command()(serve.serve)

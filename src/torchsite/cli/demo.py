@@ -28,15 +28,15 @@ def demo(
     from torchsite.evaluation.examine import examine
     from torchsite.evaluation.illustrate import illustrate
     from torchsite.evaluation.training_log import find_log
-    from torchsite.paper.models import train_or_load
     from torchsite.report import write_model_report
     from torchsite.report.format import headline
+    from torchsite.training.by_recipe import train_or_load
 
     console = terminal(stderr=as_json)
     train, test = load_dataset(RECIPE, "train"), load_dataset(RECIPE, "test")
     console.print(f"training on {train!r} …")
-    changes = {} if epochs is None else {"epochs": epochs}
     folder = out / "run" / "model"
+    changes = {} if epochs is None else {"epochs": epochs}
     model = train_or_load(RECIPE, out / "run", changes, data=(train, test), progress=console.is_terminal)
     console.print("measuring …")
     with watching("measuring") as watch:

@@ -1,4 +1,4 @@
-"""`torchsite evaluate`, `report`, `reproduce`: figures of a model, a page about it, tables of the paper."""
+"""`torchsite evaluate`, `report`: figures of a model, a page about it."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -8,7 +8,6 @@ import typer
 
 from torchsite.cli.loaders import open_black_box, open_data, open_model, training_data
 from torchsite.cli.terminal import AsJson, ModelName, say_figures, say_json, terminal, watching
-from torchsite.errors import ConfigError
 
 
 def evaluate(
@@ -98,84 +97,6 @@ def report(
     for sentence in findings(result):
         terminal().print(sentence)
     terminal().print(f"\nreport:   {path}")
-
-
-def reproduce(
-    name: Annotated[str, typer.Argument(help="The experiment; without a name, all are listed.")] = "",
-    out: Annotated[Path, typer.Option(help="Folder for runs and results; work continues there.")] = Path(
-        "runs"
-    ),
-    quick: Annotated[bool, typer.Option(help="A slice, in under a minute.")] = False,
-    publish: Annotated[
-        bool,
-        typer.Option("--publish", help="In a checkout: also write results/ and draw docs/ again from it."),
-    ] = False,
-    only: Annotated[
-        str, typer.Option(help="The leaderboard's entries to train and measure, separated by commas.")
-    ] = "",
-    add: Annotated[
-        Path | None, typer.Option(help="A file of your own whose ENTRIES stand on the leaderboard.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Run one experiment of the paper; interrupted ones continue.
-
-    The result and its figures are written to runs/NAME. With --publish, the result is also copied to results/
-    of the checkout that you stand in, and the figures and pages of docs/ are drawn again.
-
-    Examples:
-
-    torchsite reproduce
-
-    torchsite reproduce mnist --out runs
-
-    torchsite reproduce mnist_pointing --publish
-
-    torchsite reproduce leaderboard --add mine.py --only mine,site
-    """
-    from torchsite.paper.experiment import find_experiment
-
-    if not name:
-        _list_experiments(as_json)
-        return
-    experiment = find_experiment(name)
-    if publish and quick:
-        raise ConfigError("--publish is for whole runs: leave --quick away")
-
-    from torchsite.paper.publish import draw_figures, find_checkout
-    from torchsite.paper.publish import publish as publish_result
-    from torchsite.report.format import headline
-
-    checkout = find_checkout(Path.cwd()) if publish else None
-    place = out / (f"{name}-quick" if quick else name)
-    rows = {"only": names(only), "add": add} if only or add is not None else {}
-    result = experiment.run(place, quick=quick, progress=terminal(stderr=True).is_terminal, **rows)
-    drawn = draw_figures(experiment, place)
-    published = [] if checkout is None else publish_result(experiment, place, checkout)
-    if as_json:
-        say_json(asdict(result))
-        return
-    say_figures(headline(result))
-    for path in drawn:
-        terminal().print(f"figure: {path}")
-    terminal().print(f"the result file is in {place}")
-    for path in published:
-        terminal().print(f"published: {path}")
-
-
-def _list_experiments(as_json: bool) -> None:
-    from rich.table import Table
-
-    from torchsite.paper.experiment import EXPERIMENTS
-
-    shows = {name: experiment.shows for name, experiment in EXPERIMENTS.items()}
-    if as_json:
-        say_json(shows)
-        return
-    table = Table("experiment", "shows")
-    for row in shows.items():
-        table.add_row(*row)
-    terminal().print(table)
 
 
 def names(text: str) -> list[str]:

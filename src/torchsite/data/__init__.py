@@ -5,22 +5,17 @@ batches up in the whole tensors.
 """
 
 from torchsite.data.as_images import ImagesLike, as_images
-from torchsite.data.bam import BamDataset
-from torchsite.data.bam_sources import compose_bam, load_bam
 from torchsite.data.catalogue import CATALOGUE
 from torchsite.data.dataset import Dataset, batches, larger_pictures, to_float
 from torchsite.data.load import load_dataset
 
 __all__ = [
     "CATALOGUE",
-    "BamDataset",
     "Dataset",
     "ImagesLike",
     "as_images",
     "batches",
-    "compose_bam",
     "larger_pictures",
-    "load_bam",
     "load_dataset",
     "to_float",
 ]

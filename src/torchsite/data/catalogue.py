@@ -125,9 +125,4 @@ CATALOGUE: Mapping[str, Entry] = {
         archives=("food-101.tar.gz",),
         remotes=(Remote("food-101.tar.gz", "md5:85eeb15f3717b99a5da872d97d918f87", ZURICH),),
     ),
-    "bam": Entry(
-        title="objects pasted into scenes, composed",
-        classes=(),
-        home="https://github.com/google-research-datasets/bam",
-    ),
 }

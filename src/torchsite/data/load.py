@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from torchsite.data.bam_sources import read_bam
 from torchsite.data.catalogue import CATALOGUE
 from torchsite.data.dataset import Dataset
 from torchsite.data.folders import load_folder
@@ -28,17 +27,13 @@ def load_dataset(
     skip_unreadable: bool = False,
     verify: bool = False,
     margin: float = 1.0,
-    labels: str | None = None,
-    objects: str | None = None,
-    per_pair: int | None = None,
 ) -> Dataset:
     """A data set as one value, from disk if it is there, else from its publisher.
 
     `size` asks for square pictures of that many pixels (folders: 128 unless told); `seed` and `holdout` split
     folders without `train/` and `test/`; `margin` keeps their pictures so many times larger, of which the
     centre is the picture (`margins.py`); `verify` checks the files against the published checksums, as
-    downloads always are. For `bam` alone: `labels` ("object" or "scene"), `objects` (the kind of cut-outs)
-    and `per_pair` (pictures of every object in every scene).
+    downloads always are.
     """
     request = Request(
         name=str(name_or_folder),
@@ -56,12 +51,6 @@ def load_dataset(
     by_name = isinstance(name_or_folder, str) and name_or_folder in CATALOGUE
     if by_name and margin != 1:
         raise ConfigError(f"margin is for folders of pictures: those of {request.name!r} have one size")
-    if by_name and request.name == "bam":
-        return read_bam(request, objects or "fruit", per_pair).labelled(labels or "object")
-    if any(option is not None for option in (labels, objects, per_pair)):
-        raise ConfigError(
-            f"labels, objects and per_pair are for 'bam' alone: {request.name!r} has none of them"
-        )
     if by_name:
         return resized(LOADERS.get(request.name, load_published)(request), size)
     return load_folder(find_folder(request), request)

@@ -24,7 +24,6 @@ from torchsite.evaluation.fingerprints import describe_options, fingerprint
 from torchsite.evaluation.regions import Regions, describe_regions, known_regions, regions_of
 from torchsite.metrics import (
     METRICS,
-    METRICS_OF_PAIRS,
     Explainer,
     Measure,
     Poses,
@@ -200,9 +199,6 @@ def _metrics(metrics: Sequence[str] | None, options: Mapping[str, Any]) -> list[
             name for name, kind in METRICS.items() if set(kind.needs_options) <= set(options.get(name, {}))
         ]
     for name in [*metrics, *options]:
-        if name in METRICS_OF_PAIRS:
-            kind = METRICS_OF_PAIRS[name].__name__
-            raise ConfigError(f"{name} compares pairs of pictures: use torchsite.metrics.{kind} directly")
         if name not in METRICS:
             raise ConfigError(f"no metric {name!r}: {did_you_mean(name, METRICS)}")
     return list(metrics)

@@ -9,7 +9,6 @@ and `self.log_dict`; `result()` gives all figures, with floors and intervals. `e
 from collections.abc import Mapping
 
 from torchsite.metrics.accuracy import Accuracy
-from torchsite.metrics.bam import BAM, insignificant_patch
 from torchsite.metrics.completeness import Completeness, completeness_error
 from torchsite.metrics.control_maps import CONTROL_MAPS
 from torchsite.metrics.energy_pointing import EnergyPointing
@@ -21,7 +20,6 @@ from torchsite.metrics.grouping import Curve
 from torchsite.metrics.insertion_deletion import Deletion, Insertion
 from torchsite.metrics.mask_k import MaskK
 from torchsite.metrics.measure import Batch, Bootstrapped, Measure, Passes
-from torchsite.metrics.object_motion import ObjectMotion
 from torchsite.metrics.one_map_share import OneMapShare
 from torchsite.metrics.patch_deletion import PatchDeletion
 from torchsite.metrics.pointing_game import PointingGame, box_regions, strokes
@@ -51,17 +49,12 @@ METRICS: Mapping[str, type[Measure]] = {
     "self_consistency": SelfConsistency,
 }
 
-# Measures that are fed with more than single pictures: a table of methods has no place for them.
-METRICS_OF_PAIRS: Mapping[str, type[Bootstrapped]] = {"bam": BAM, "object_motion": ObjectMotion}
-
 IGNORANT = CONTROL_MAPS  # the earlier name, for one release
 
 __all__ = [
-    "BAM",
     "CONTROL_MAPS",
     "IGNORANT",
     "METRICS",
-    "METRICS_OF_PAIRS",
     "Accuracy",
     "Batch",
     "Bootstrapped",
@@ -76,7 +69,6 @@ __all__ = [
     "Insertion",
     "MaskK",
     "Measure",
-    "ObjectMotion",
     "OneMapShare",
     "Passes",
     "PatchDeletion",
@@ -90,7 +82,6 @@ __all__ = [
     "as_explainer",
     "box_regions",
     "completeness_error",
-    "insignificant_patch",
     "plain",
     "scores_of",
     "self_consistency",

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from torchsite.errors import NotApplicableError
-from torchsite.model.b_cos import BCos
 from torchsite.model.base import ImageClassifier
 from torchsite.model.black_box import BlackBox
 from torchsite.model.classifier_front import ClassifierFront
@@ -21,14 +20,12 @@ from torchsite.model.pretrained import (
     save_weights,
     shipped_models,
 )
-from torchsite.model.prototype_parts import PrototypeParts
 from torchsite.model.site import SITE
 
+# Kinds of models from outside add theirs.
 KINDS: dict[str, type[Pretrained]] = {
     "site": SITE,
     "black_box": BlackBox,
-    "b_cos": BCos,
-    "prototype_parts": PrototypeParts,
 }
 
 
@@ -62,7 +59,6 @@ __all__ = [
     "EXTRACTORS",
     "GENERATORS",
     "SITE",
-    "BCos",
     "BlackBox",
     "BlackBoxConfig",
     "ClassifierFront",
@@ -71,7 +67,6 @@ __all__ = [
     "ImageClassifier",
     "ModelConfig",
     "ParameterGroup",
-    "PrototypeParts",
     "SiteConfig",
     "list_models",
     "load",

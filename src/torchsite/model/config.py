@@ -9,7 +9,6 @@ constructors, recipes and weight files take it from here.
 | SiteArchitecture | SITE's own options: all that a recipe can choose |
 | ModelConfig | an architecture with its pictures, classes, normalisation and poses |
 | SiteConfig, BlackBoxConfig | the two kinds of configuration that there are |
-| BCosConfig, PrototypePartsConfig | those of peers, to compare with |
 """
 
 import math
@@ -141,33 +140,10 @@ class BlackBoxConfig(ModelConfig):
     encoder_options: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class BCosConfig(ModelConfig):
-    """The configuration of a B-cos network; with `zero_sum` its maps are relative to all classes."""
-
-    TITLE: ClassVar[str] = "a B-cos network"
-
-    kind: Literal["b_cos"] = "b_cos"
-    feature_extractor: str = "b_cos"
-    zero_sum: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrototypePartsConfig(ModelConfig):
-    """The configuration of a classifier by parts: how many each class has, and how its maps are shown."""
-
-    TITLE: ClassVar[str] = "a classifier by prototypes of parts"
-
-    kind: Literal["prototype_parts"] = "prototype_parts"
-    n_parts: int = 4
-    zero_sum: bool = False
-
-
-CONFIGS: Mapping[str, type[ModelConfig]] = {
+# Kinds of models from outside add theirs.
+CONFIGS: dict[str, type[ModelConfig]] = {
     "site": SiteConfig,
     "black_box": BlackBoxConfig,
-    "b_cos": BCosConfig,
-    "prototype_parts": PrototypePartsConfig,
 }
 # The keys of black boxes in files of versions up to 0.1: new names, or None for what they never had.
 OLD_KEYS: Mapping[str, str | None] = {

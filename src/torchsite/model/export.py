@@ -27,7 +27,7 @@ from torchsite.files import write_atomically
 from torchsite.model.base import dtype_of
 from torchsite.model.black_box import BlackBox
 from torchsite.model.explanation import enlarge
-from torchsite.model.site import SITE, AnyForward
+from torchsite.model.site import SITE, Forward
 from torchsite.randomness import make_rng
 from torchsite.shapes import Images
 from torchsite.version import __version__
@@ -38,7 +38,7 @@ CHECKED_BATCHES = (1, 5)
 OPSET = 20
 # Only these are worth eight bits; the product of features and prototypes and the sums stay exact.
 QUANTISED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-OUTPUTS: Mapping[str, Callable[[AnyForward, Images], Tensor]] = {
+OUTPUTS: Mapping[str, Callable[[Forward, Images], Tensor]] = {
     "logits": lambda run, images: run.logits,
     "heatmaps": lambda run, images: enlarge(run.evidence, (images.shape[-2], images.shape[-1])),
     "evidence": lambda run, images: run.evidence,

@@ -31,7 +31,6 @@ from torchsite.model.classifier_front import ClassifierFront, n_classes_of
 from torchsite.model.config import ACTIVATIONS, Part, SiteConfig, describe
 from torchsite.model.explanation import Explanation
 from torchsite.model.extractor import ImageShape
-from torchsite.model.fused_generators import ConstantGenerator, MixedForward, MixedGenerator
 from torchsite.model.gallery import Gallery
 from torchsite.model.gallery_files import load_gallery, save_gallery
 from torchsite.model.generators import build_generator, check_prototypes
@@ -65,13 +64,14 @@ class Forward:
         """The raw prototypes of these classes; None: of all."""
         return self.raw_prototypes if classes is None else self.raw_prototypes[:, classes]
 
+    def scaled(self, scale: float) -> "Forward":
+        """The same with evidence times a factor."""
+        return replace(self, evidence=self.evidence * scale)
+
     def relative(self) -> "Forward":
         """The same with prototypes and evidence relative to their means over all classes."""
         prototypes, evidence = (x - x.mean(1, keepdim=True) for x in (self.prototypes, self.evidence))
         return replace(self, prototypes=prototypes, evidence=evidence)
-
-
-AnyForward = Forward | MixedForward
 
 
 class SITE(ImageClassifier):
@@ -183,17 +183,16 @@ class SITE(ImageClassifier):
         """z = F1(x), bounded."""
         return self.bound_features(self.extract(images).to(images.dtype))
 
-    def run(self, images: Images) -> AnyForward:
+    def run(self, images: Images) -> Forward:
         """One pass with everything that the training objective looks at.
 
         Under autocast the networks may run in half precision; bounding and product never do.
         """
         features = self.features(images)
-        if isinstance(self.generator, MixedGenerator):
-            return self.generator.fused(features, self.bound_prototypes).scaled(self.product_scale)
-        if isinstance(self.generator, ConstantGenerator):
-            raw, prototypes, evidence = self.generator.fused(features, self.bound_prototypes)
-            return Forward(features, raw, prototypes, evidence * self.product_scale)
+        fused = getattr(self.generator, "fused", None)
+        if fused is not None:  # a shorter way to the evidence than by all prototypes
+            found: Forward = fused(features, self.bound_prototypes)
+            return found.scaled(self.product_scale)
         raw = self.generator(features).to(features.dtype)
         prototypes = self.bound_prototypes(raw)
         evidence = (prototypes * features.unsqueeze(1)).sum(2) * self.product_scale
@@ -203,7 +202,7 @@ class SITE(ImageClassifier):
         """Logits, as of any classifier; pictures may come in any form that `as_images` takes."""
         return self.answer(self.prepare(images)).logits
 
-    def answer(self, images: Images, relative: bool | None = None) -> AnyForward:
+    def answer(self, images: Images, relative: bool | None = None) -> Forward:
         """One pass as the model answers: relative to all classes or not; None: as it is configured."""
         run = self.run(images)
         return run.relative() if (self.config.zero_sum if relative is None else relative) else run

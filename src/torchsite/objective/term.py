@@ -32,7 +32,7 @@ from torchsite.configs import Tagged
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError
 from torchsite.model import SITE
-from torchsite.model.site import AnyForward
+from torchsite.model.site import Forward
 from torchsite.objective.batch import Batch, Draws, Rows
 from torchsite.objective.views import View
 from torchsite.shapes import Features, Heatmaps, Labels, Maps, Masks, Scalar
@@ -56,7 +56,7 @@ class Seen:
     pose: Transform
     all_poses: Transform
     visible: Masks | None
-    run: AnyForward
+    run: Forward
 
     def evidence(self, maps: MapKind) -> Maps:
         """The evidence of all classes, as it is or relative to their mean."""
@@ -69,7 +69,7 @@ class Step:
 
     batch: Batch
     model: SITE
-    run: AnyForward
+    run: Forward
 
     @property
     def draws(self) -> Draws:
@@ -155,7 +155,7 @@ class Term(Tagged, abc.ABC):
         return self.start * draws.n_steps <= draws.position < self.end * draws.n_steps
 
 
-def rows_of(run: AnyForward, rows: slice) -> AnyForward:
+def rows_of(run: Forward, rows: slice) -> Forward:
     """Some pictures of a pass."""
     return replace(run, **{part.name: getattr(run, part.name)[rows] for part in fields(run)})
 

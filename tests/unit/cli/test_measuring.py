@@ -6,10 +6,10 @@ import shutil
 import pytest
 from running import run
 
+from experiments.publish import PAGES
+from experiments.registry import Experiment
 from torchsite.errors import ConfigError, NotApplicableError
 from torchsite.evaluation.comparison import Comparison
-from torchsite.paper.experiment import Experiment
-from torchsite.paper.publish import PAGES
 from torchsite.results import Result
 
 FAMILIES = {"families": {}, "n_test": 10, "n_train": 20, "settings": {"epochs": 1}}

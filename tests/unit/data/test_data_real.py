@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from torchsite.data import load_bam, load_dataset
-from torchsite.data.bam_sources import photo
+from experiments.bam.sources import load_bam, photo
+from torchsite.data import load_dataset
 from torchsite.data.folders import list_split
 from torchsite.data.request import Request
 from torchsite.errors import DataError

@@ -179,7 +179,6 @@ def test_all_explainers_meet_the_same_poses():
     [
         ({"methods": ["gradeint"]}, "did you mean 'gradient'"),
         ({"metrics": ["self_consistncy"]}, "did you mean 'self_consistency'"),
-        ({"metrics": ["bam"]}, "torchsite.metrics.BAM"),
         ({"limit": 0}, "at least one picture"),
         ({"method_options": {"gradeint": {}}}, "did you mean 'gradient'"),
     ],
@@ -196,7 +195,7 @@ def full():
 
 def test_every_form_of_the_report_shows_every_measure(tmp_path):
     found = full()
-    assert set(found.metrics) == set(METRICS) - {"bam"}
+    assert set(found.metrics) == set(METRICS)
     console = Console(width=200, file=io.StringIO(), record=True)
     console.print(to_rich(found))
     shown = console.export_text()

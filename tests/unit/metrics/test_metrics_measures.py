@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
+from experiments.bam import BAM
 from metric_models import Spot, Templates, convnet, gradient, noise, spot_pictures
 from torchsite.errors import ConfigError, NotApplicableError, ShapeError
 from torchsite.metrics import (
-    BAM,
     METRICS,
     Accuracy,
     Completeness,

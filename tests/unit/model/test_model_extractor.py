@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+import experiments  # noqa: F401  # its forms of the parts obey the same laws
 from torchsite.model import EXTRACTORS, SITE, BlackBox, FeatureExtractor, ParameterGroup
 from torchsite.model.base import USUAL_MEAN, USUAL_STD
 from torchsite.model.extractor import as_extractor

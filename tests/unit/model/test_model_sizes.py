@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+import experiments  # noqa: F401  # its forms of the parts obey the same laws
 from torchsite.errors import ShapeError
 from torchsite.model import EXTRACTORS, GENERATORS, SITE, BlackBox, load
 

@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+import experiments  # noqa: F401  # its forms of the parts obey the same laws
 from torchsite.errors import ConfigError, WeightsError
 from torchsite.model import EXTRACTORS, GENERATORS, SITE, BlackBox, load, pretrained
 from torchsite.transforms import TransformFamily

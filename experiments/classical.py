@@ -1,0 +1,200 @@
+"""Accuracy of classical models beside SITE and the black box, on MNIST and CIFAR-10 (the paper's Table 2).
+
+Claim:    models that can be read pixel by pixel fall behind SITE, on CIFAR-10 by far, and cannot follow
+          pictures that are moved.
+Command:  torchsite reproduce baselines
+Cost:     each baseline is trained twice for each data set: on the training pictures as they are, and on the
+          same pictures in one random pose each. Every training is a step of its own. One core: seven
+          minutes for MNIST, forty for CIFAR-10, half of it XGBoost. With --quick, 500 embedded digits.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypedDict, cast
+
+import torch
+import torch.nn.functional as F
+from matplotlib.figure import Figure
+from torch import nn
+
+from experiments import accuracy
+from experiments.baselines import BASELINES, Baseline
+from experiments.cache import save_result, step
+from experiments.models import KINDS
+from experiments.registry import Arrays
+from experiments.section import TITLES, Pictures, Score, source
+from torchsite.configs import to_mapping
+from torchsite.data import Dataset, batches, load_dataset
+from torchsite.metrics import METRICS, Poses, plain
+from torchsite.randomness import make_rng
+from torchsite.report.format import markdown_table, method_name, number, score
+from torchsite.results import Result
+from torchsite.shapes import Images, Logits
+from torchsite.transforms import TransformFamily
+
+DATA = ("mnist", "cifar10")
+TRAINED_ON = ("untransformed", "transformed")
+N_TRANSFORMS = 2  # as in `evaluate`, so that all models meet the same poses
+BATCH = 1000
+
+# On untransformed test pictures.
+PAPER: Mapping[str, Mapping[str, float]] = {
+    "mnist": {
+        "decision_tree": 0.886,
+        "random_forest": 0.970,
+        "logistic_regression": 0.929,
+        "xgboost": 0.975,
+        "nam": 0.935,
+    },
+    "cifar10": {
+        "decision_tree": 0.229,
+        "random_forest": 0.396,
+        "logistic_regression": 0.357,
+        "xgboost": 0.450,
+        "nam": 0.370,
+    },
+}
+
+# What makes each baseline a matter of a second.
+QUICK: Mapping[str, Mapping[str, Any]] = {
+    "random_forest": {"n_trees": 5},
+    "logistic_regression": {"n_steps": 10},
+    "xgboost": {"n_rounds": 2},
+    "nam": {"epochs": 1, "hidden": (4,)},
+}
+
+
+class Accuracy(TypedDict):
+    """On test pictures as they are, and moved."""
+
+    untransformed: Score
+    transformed: Score
+
+
+class Row(TypedDict):
+    """One baseline, trained on pictures as they are or moved."""
+
+    data: str
+    trained_on: str
+    baseline: str
+    quick: bool
+    accuracy: Accuracy
+    cpu_seconds: float
+
+
+class Values(TypedDict):
+    """What the result file holds."""
+
+    table: list[Row]
+    paper: dict[str, dict[str, float]]
+
+
+def run(
+    folder: Path,
+    *,
+    data: Sequence[str] = DATA,
+    baselines: Sequence[str] | None = None,
+    quick: bool = False,
+    progress: bool = False,
+) -> Result:
+    """Train and measure every baseline; finished steps are taken from `folder`."""
+    started = time.monotonic()
+    names = list(BASELINES) if baselines is None else list(baselines)
+    table: list[Row] = []
+    for name in ("mnist_sample",) if quick else data:
+        for trained_on in TRAINED_ON:
+            table += [_row(name, trained_on, baseline, folder, quick) for baseline in names]
+    values: Values = {"table": table, "paper": {name: _paper(name) for name in data}}
+    config = {"family": to_mapping(TransformFamily()), "n_transforms": N_TRANSFORMS, "quick": quick}
+    config["weights"] = {}  # none of them has weights that are kept
+    return save_result(Result("baselines", values, config, 0, time.monotonic() - started), folder)
+
+
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """None: this result is a table."""
+    return {}
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """A table for each data set."""
+    parts = [
+        f"## Classical models beside SITE (Table 2)\n\n{source(result)}\n\n"
+        "Each model is trained on pictures as they are, and again on the same pictures in one random pose "
+        "each (SITE and the black box, whose accuracies stand in the tables above: in a new pose every "
+        "epoch); the paper's numbers are for test pictures as they are.\n"
+    ]
+    table: list[Row] = result.values["table"]
+    for name in dict.fromkeys(row["data"] for row in table):
+        rows = [row for row in table if row["data"] == name]
+        paper: Mapping[str, float] = result.values["paper"].get(name, {})
+        cells = [_cells(b, rows, paper) for b in dict.fromkeys(row["baseline"] for row in rows)]
+        header = [TITLES.get(name, name), "as they are → as they are", "→ moved", "moved → as they are"]
+        parts.append(markdown_table([*header, "→ moved", "paper", "CPU minutes"], cells))
+    return "\n".join(parts)
+
+
+class AsModel(nn.Module):
+    """A baseline as a classifier that measures can ask: 1 for the class it names, 0 for the others."""
+
+    def __init__(self, baseline: Baseline, n_classes: int) -> None:
+        super().__init__()
+        self.baseline, self.n_classes = baseline, n_classes
+
+    def forward(self, images: Images) -> Logits:
+        """One-hot answers."""
+        return F.one_hot(self.baseline.predict(images), self.n_classes).float()
+
+
+def in_one_pose(data: Dataset, seed: int = 0) -> Dataset:
+    """Every picture once, in a pose of its own."""
+    rng = make_rng(seed, "baselines", "poses")
+    family = TransformFamily()
+    moved = [
+        family.sample(len(images), rng=rng)(images).mul(255).round().to(torch.uint8)
+        for images, _ in batches(data, BATCH)
+    ]
+    return replace(data, images=torch.cat(moved))
+
+
+def accuracy_of(baseline: Baseline, test: Dataset) -> Accuracy:
+    """Its accuracy on the test pictures as they are and in the poses that SITE is measured in."""
+    model = AsModel(baseline, len(test.classes))
+    metric = METRICS["accuracy"](model, model, poses=Poses(n=N_TRANSFORMS))
+    for images, labels in batches(test, BATCH):
+        metric.update(images, labels)
+    found: Accuracy = plain(metric.result())
+    return found
+
+
+def _row(data: str, trained_on: str, baseline: str, folder: Path, quick: bool) -> Row:
+    """One baseline, trained on one kind of pictures, as a step."""
+    options = dict(QUICK.get(baseline, {})) if quick else {}
+    settings = {"data": data, "trained_on": trained_on, "baseline": baseline, "quick": quick}
+
+    def find() -> dict[str, object]:
+        train, test = load_dataset(data, "train"), load_dataset(data, "test")
+        train, test = (train[:500], test[:200]) if quick else (train, test)
+        started = time.process_time()
+        seen = in_one_pose(train) if trained_on == "transformed" else train
+        model = BASELINES[baseline](**options).fit(seen)
+        return {"accuracy": accuracy_of(model, test), "cpu_seconds": time.process_time() - started}
+
+    found = step(folder / "steps" / f"{data}-{trained_on}-{baseline}.json", settings, find)
+    return cast(Row, settings | dict(found.values))
+
+
+def _paper(name: str) -> dict[str, float]:
+    """The paper's accuracies on one data set, SITE's and the black box's among them."""
+    return dict(PAPER[name]) | {kind: accuracy.PAPER[name][kind] for kind in KINDS}
+
+
+def _cells(baseline: str, rows: Sequence[Row], paper: Mapping[str, float]) -> list[str]:
+    """The row of one baseline on the page: trained on either kind of pictures, tested on both."""
+    found = {row["trained_on"]: row for row in rows if row["baseline"] == baseline}
+    scores = [
+        score(found.get(trained_on), "accuracy", pose) for trained_on in TRAINED_ON for pose in TRAINED_ON
+    ]
+    minutes = sum(row["cpu_seconds"] for row in found.values()) / 60
+    return [method_name(baseline), *scores, number(paper.get(baseline), 3), f"{minutes:.1f}"]

@@ -1,0 +1,206 @@
+"""Which measures do map-makers without knowledge fool? Six of them, by every measure, beside a true map.
+
+Claim:    a measure is worth what it says about maps that know nothing. The frame template fails frame control
+          and object motion; what edges and the picture itself fool is said, not hidden.
+Command:  torchsite reproduce fooled
+Cost:     planted pictures with a known right map, embedded digits with the shipped model of MNIST, CIFAR-10
+          with its own; 200 pictures of each (`counts`), half an hour of one core. With --quick, two dozen of
+          the first two.
+
+The rule: a measure is fooled if the near end of the score's 95 % interval lies beyond that of every null by
+more than MARGIN. A null is what the measure itself gives for knowing nothing: a number, or an estimate.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypedDict
+
+from matplotlib.figure import Figure
+
+from experiments.cache import save_result
+from experiments.fooled_steps import N_PICTURES, N_QUICK, OWN, scores_of, settings_of
+from experiments.registry import Arrays
+from experiments.section import Pictures, source
+from torchsite.evaluation.fingerprints import weights_of
+from torchsite.metrics import CONTROL_MAPS
+from torchsite.report.format import NOTHING, bounds, look_up, markdown_table
+from torchsite.results import Result
+
+MARGIN = 0.05
+
+Place = tuple[str, ...]
+
+
+class Question(NamedTuple):
+    """A row of the table: a score of a measure, what knowing nothing gets, and which way is better."""
+
+    metric: str
+    score: Place
+    nulls: tuple[Place | float, ...]
+    higher: bool = True
+
+
+QUESTIONS: Mapping[str, Question] = {
+    "self-consistency, calibrated": Question("self_consistency", ("calibrated",), (0.0,)),
+    "frame control, filled": Question("frame_control", ("filled", "calibrated"), (0.0,)),
+    "frame control, evidence": Question("frame_control", ("evidence", "ratio"), (1.0,), False),
+    "object motion, follows": Question("object_motion", ("object_follows", "calibrated"), (0.0,)),
+    "object motion, holds": Question("object_motion", ("object_holds", "calibrated"), (0.0,)),
+    "object motion, scene stays": Question("object_motion", ("scene_stays", "calibrated"), (0.0,)),
+    "patch deletion": Question("patch_deletion", ("correlation",), (("floor",), 0.0)),
+    "grid pointing, 2×2": Question("grid_pointing", ("share",), (("chance",),)),
+    "energy pointing": Question(
+        "energy_pointing", ("transformed", "share"), (("transformed", "area"), ("transformed", "centre"))
+    ),
+    "pointing game, τ = 0": Question(
+        "pointing_game",
+        ("transformed", "tau_0", "score"),
+        (("transformed", "tau_0", "anywhere"), ("transformed", "tau_0", "centre")),
+    ),
+    "one-map share": Question("one_map_share", ("share",), (1.0,), False),
+    "mask-k, gain, black": Question("mask_k", ("fills", "black", "accuracy", "gain"), (0.0,)),
+    "mask-k, gain, blur": Question("mask_k", ("fills", "blur", "accuracy", "gain"), (0.0,)),
+    "insertion, gain, black": Question("insertion", ("fills", "black", "gain"), (0.0,)),
+    "insertion, gain, blur": Question("insertion", ("fills", "blur", "gain"), (0.0,)),
+    "deletion, gain, black": Question("deletion", ("fills", "black", "gain"), (0.0,), False),
+    "deletion, gain, blur": Question("deletion", ("fills", "blur", "gain"), (0.0,), False),
+    "sanity": Question("sanity", ("score",), (1.0,), False),
+}
+
+
+class Verdict(TypedDict):
+    """A cell: the score, the hardest null, and whether the rule says that the measure is fooled."""
+
+    score: Any
+    null: Any
+    fooled: bool | None
+
+
+def is_fooled(score: Any, nulls: Sequence[Any], *, higher: bool, margin: float = MARGIN) -> bool | None:
+    """Whether a score lies beyond every null by more than both intervals and the margin; None if unknown."""
+    sign = 1.0 if higher else -1.0
+    near = _end(score, lowest=higher)
+    far = [_end(null, lowest=not higher) for null in nulls]
+    if near is None or not far or any(null is None for null in far):
+        return None
+    return all(sign * (near - null) > margin for null in far if null is not None)
+
+
+def verdict(question: Question, values: Mapping[str, Any]) -> Verdict:
+    """What a measure's values say to a question."""
+    nulls = [null if isinstance(null, float) else look_up(values, *null) for null in question.nulls]
+    known = [null for null in nulls if bounds(null)[0] is not None]
+    worst = max if question.higher else min
+    return {
+        "score": (found := look_up(values, *question.score)),
+        "null": worst(known, key=lambda null: bounds(null)[0] or 0.0) if known else None,
+        "fooled": is_fooled(found, nulls, higher=question.higher),
+    }
+
+
+def run(
+    folder: Path, *, counts: Mapping[str, int] | None = None, quick: bool = False, progress: bool = False
+) -> Result:
+    """Measure every maker in every setting; finished steps are taken from `folder`."""
+    started = time.monotonic()
+    measures = tuple(dict.fromkeys(question.metric for question in QUESTIONS.values()))
+    settings: dict[str, Any] = {}
+    for setting in settings_of(counts or (N_QUICK if quick else N_PICTURES)):
+        found = scores_of(setting, measures, folder / "steps")
+        cells = {
+            row: {name: verdict(question, values[question.metric]) for name, values in found.items()}
+            for row, question in QUESTIONS.items()
+        }
+        settings[setting.name] = {
+            "about": setting.about,
+            "n_images": len(setting.data),
+            "weights": weights_of(setting.model),
+            "cells": cells,
+        }
+    weights = {name: one["weights"] for name, one in settings.items()}
+    config = {"margin": MARGIN, "quick": quick, "weights": weights}
+    result = Result("fooled", {"settings": settings}, config, 0, time.monotonic() - started)
+    return save_result(result, folder)
+
+
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """A square for each measure and map-maker in each setting: red if it fools the measure."""
+    settings: Mapping[str, Any] = result.values["settings"]
+    figure = Figure(figsize=(4.2 * len(settings) + 1.2, 0.24 * len(QUESTIONS) + 1.6), layout="constrained")
+    grid = figure.subplots(1, len(settings), squeeze=False, sharey=True)[0]
+    for axes, (name, found) in zip(grid, settings.items(), strict=True):
+        shades = [[_shade(cells.get(maker)) for maker in CONTROL_MAPS] for cells in found["cells"].values()]
+        axes.imshow(shades, cmap="RdYlGn_r", vmin=0, vmax=1, aspect="auto")
+        axes.set_xticks(
+            range(len(CONTROL_MAPS)), [_spoken(maker) for maker in CONTROL_MAPS], rotation=45, ha="right"
+        )
+        axes.set_title(name, fontsize=9)
+    rows = list(next(iter(settings.values()))["cells"])
+    grid[0].set_yticks(range(len(rows)), rows, fontsize=8)
+    return {result.name: figure}
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """The rule, and a table for each setting: score, null in brackets, bold where a measure is fooled."""
+    parts = [
+        "## Which measures do map-makers without knowledge fool?\n",
+        f"{source(result)}\n",
+        "Six map-makers that never ask a model, by every measure. In brackets is the *null*: what the "
+        "measure itself gives for knowing nothing. A score in **bold** fools its measure, by this rule: the "
+        f"near end of its 95 % interval is beyond the null's by more than {result.config['margin']:g}, in "
+        "the direction that is better. The last column is the model's own map, by the same rule: there, bold "
+        "is what one hopes for. A dash, or no row: the measure has no meaning there.\n",
+    ]
+    for name, found in result.values["settings"].items():
+        parts += [
+            f"### {name}\n",
+            f"{found['about']} {found['n_images']:,} pictures.\n",
+            _table(found["cells"]),
+        ]
+    parts += [_sentence(result), pictures.chart(result.name, "Red: the map-maker fools the measure")]
+    return "\n".join(parts)
+
+
+def _table(cells: Mapping[str, Mapping[str, Verdict]]) -> str:
+    header = ["", *(_spoken(maker) for maker in CONTROL_MAPS), "the model's own"]
+    rows = [
+        [row, *(_cell(found.get(maker)) for maker in (*CONTROL_MAPS, OWN))] for row, found in cells.items()
+    ]
+    return markdown_table(header, [row for row in rows if set(row[1:]) != {NOTHING}])
+
+
+def _sentence(result: Result) -> str:
+    """Which measures nobody fools in any setting."""
+    tables = [found["cells"] for found in result.values["settings"].values()]
+    never = [
+        row
+        for row in tables[0]
+        if not any(_shade(table[row].get(maker)) == 1 for table in tables for maker in CONTROL_MAPS)
+    ]
+    return f"Fooled by nobody, in any of these settings: {', '.join(never) or 'none'}.\n"
+
+
+def _cell(found: Verdict | None) -> str:
+    value = None if found is None else bounds(found["score"])[0]
+    if found is None or value is None:
+        return NOTHING
+    null = bounds(found["null"])[0]
+    shown = f"**{value:.2f}**" if found["fooled"] else f"{value:.2f}"
+    return f"{shown} ({NOTHING if null is None else f'{null:.2f}'})"
+
+
+def _shade(found: Verdict | None) -> float:
+    known = None if found is None else found["fooled"]
+    return float("nan") if known is None else float(known)
+
+
+def _spoken(maker: str) -> str:
+    return "the picture" if maker == "picture" else maker.replace("_", " ")
+
+
+def _end(found: Any, *, lowest: bool) -> float | None:
+    """The lower or upper end of an estimate, or its value if it has no interval."""
+    value, low, high = bounds(found)
+    end = low if lowest else high
+    return value if end is None else end

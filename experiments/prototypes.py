@@ -1,0 +1,208 @@
+"""Prototypes that strangers can read (the paper's Figure 2), MNIST and Fashion-MNIST.
+
+Claim:    all ten prototypes of a picture, upright and posed, are taken for their classes by two networks that
+          took no part in training; the picture resembles most the prototype of the class it is given to; and
+          prototypes follow the picture.
+Command:  torchsite reproduce prototypes
+Cost:     two judges for each data set, some minutes, kept in the folder; then a pass over the test pictures.
+
+The models are those of the folders beside, else the shipped ones. Where the run that made a model began with
+another (`begin` of its recipe), the first of these is measured as well: before prototypes had to be readable.
+"""
+
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+from experiments.cache import save_result, step
+from experiments.judges import JUDGES, make_judge
+from experiments.models import N_QUICK, pair_beside
+from experiments.registry import Arrays
+from experiments.section import Pictures, source
+from experiments.shown import pose_of
+from torchsite.data import Dataset, batches, load_dataset, to_float
+from torchsite.evaluation.cached import cached
+from torchsite.metrics import Accuracy, Measure, Poses, PrototypeLikeness, PrototypeRecognition, plain
+from torchsite.model import SITE, load
+from torchsite.model.drawing import new_figure, show_picture
+from torchsite.report.format import NOTHING, markdown_table, number, score
+from torchsite.results import Result
+
+RECIPES: Mapping[str, str] = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}
+MODELS = ("now", "before")
+
+# What was aimed at: shares that both judges name, and the accuracies of the models before.
+TARGETS: Mapping[str, Mapping[str, float]] = {
+    "mnist": {
+        "untransformed": 0.95,
+        "transformed": 0.90,
+        "accuracy, upright": 0.9959,
+        "accuracy, posed": 0.9858,
+    },
+    "fashion_mnist": {
+        "untransformed": 0.80,
+        "transformed": 0.70,
+        "accuracy, upright": 0.9374,
+        "accuracy, posed": 0.8733,
+    },
+}
+VIEWS: Mapping[str, str] = {"untransformed": "upright", "transformed": "posed"}
+JUDGE_EPOCHS = 3.0
+N_SHOWN = 5
+BATCH = 250
+
+
+def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
+    """Train the judges, or take them from `folder`, and let them name the prototypes of both models."""
+    started = time.monotonic()
+    values: dict[str, Any] = {}
+    arrays: dict[str, Tensor] = {}
+    about: dict[str, Any] = {"judge_epochs": JUDGE_EPOCHS, "quick": quick, "recipes": {}}
+    for recipe in RECIPES:
+        pair = pair_beside(recipe, folder, quick=quick, progress=progress)
+        test = pair.test[: 60 if quick else None]
+        about["recipes"][recipe] = pair.description() | {"n_images": len(test)}
+        find = partial(named, recipe, pair.site, test, folder, quick)
+        values[recipe] = step(folder / f"{recipe}.json", about["recipes"][recipe], find).values
+        arrays |= {f"{recipe}_{name}": array for name, array in drawn(pair.site, test).items()}
+    about["weights"] = {recipe: found["weights"] for recipe, found in about["recipes"].items()}
+    result = Result("prototypes", values, about, 0, time.monotonic() - started)
+    return save_result(result, folder, arrays)
+
+
+def named(recipe: str, model: SITE, test: Dataset, folder: Path, quick: bool) -> dict[str, Any]:
+    """How well the judges know pictures, and what they say of the prototypes of a model and of its first."""
+    train = load_dataset("mnist_sample" if quick else recipe, "train")[: N_QUICK["train"] if quick else None]
+    judges = {
+        name: make_judge(
+            name, train, model.config.family, folder / f"{recipe}-{name}.safetensors", JUDGE_EPOCHS
+        )
+        for name in JUDGES
+    }
+    values = {
+        "classes": list(test.classes),
+        "judges": {name: accuracy(judge, test, model) for name, judge in judges.items()},
+        "now": measured(model, test, judges),
+    }
+    before = beginning(folder.with_name(recipe) / "site")
+    return values if before is None else values | {"before": measured(before, test, judges)}
+
+
+def beginning(run: Path) -> SITE | None:
+    """The model that a run, and the runs before it, began with; None if it began with nothing."""
+    if not (run / "begin" / "model").is_dir():
+        return None
+    found = beginning(run / "begin") or load(run / "begin" / "model")
+    assert isinstance(found, SITE)
+    return found
+
+
+def measured(model: SITE, test: Dataset, judges: Mapping[str, nn.Module]) -> dict[str, Any]:
+    """What the judges say of the prototypes, and how prototypes resemble and follow the pictures."""
+    shared = cached(model.eval())
+    poses = Poses(model.config.family, n=1)
+    options: dict[str, Any] = {"n_classes": model.config.n_classes, "poses": poses}
+    measures: dict[str, Measure] = {
+        name: PrototypeRecognition(shared, shared, judge=judge, **options) for name, judge in judges.items()
+    }
+    measures |= {
+        "likeness": PrototypeLikeness(shared, shared, **options),
+        "accuracy": Accuracy(shared, shared, **options),
+    }
+    for number_, (images, labels) in enumerate(batches(test, BATCH)):
+        indices = number_ * BATCH + torch.arange(len(images))
+        for measure in measures.values():
+            measure.update(images, labels, labels, indices)
+        shared.forget()
+    return {name: plain(measure.result()) for name, measure in measures.items()}
+
+
+def accuracy(judge: nn.Module, test: Dataset, model: SITE) -> Any:
+    """How often a judge is right about pictures, upright and posed: the most to hope for with prototypes."""
+    measure = Accuracy(lambda images, _: images[:, 0], judge, poses=Poses(model.config.family, n=1))
+    for number_, (images, labels) in enumerate(batches(test, BATCH)):
+        measure.update(images, labels, labels, number_ * BATCH + torch.arange(len(images)))
+    return plain(measure.result())
+
+
+def drawn(model: SITE, test: Dataset) -> dict[str, Tensor]:
+    """The first picture of each of some classes, upright and posed, with the prototypes of all classes."""
+    first = [int((test.labels == label).nonzero()[0]) for label in range(len(test.classes))]
+    rows = torch.tensor(first[:: max(1, len(first) // N_SHOWN)][:N_SHOWN])
+    images = to_float(test.images[rows])
+    pictures = torch.stack([images, pose_of(model, rows)(images)], dim=1).flatten(0, 1)
+    found = model.explain(pictures)
+    return {"pictures": pictures, "prototypes": found.prototypes, "predicted": found.predicted}
+
+
+def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """Figure 2 of the paper for each data set: pictures, upright and posed, and all their prototypes."""
+    if not arrays:
+        return {}
+    return {f"{result.name}-{recipe}": _sheet(result, arrays, recipe) for recipe in RECIPES}
+
+
+def _sheet(result: Result, arrays: Arrays, recipe: str) -> Figure:
+    classes: list[str] = result.values[recipe]["classes"]
+    pictures, prototypes = (arrays[f"{recipe}_{name}"] for name in ("pictures", "prototypes"))
+    figure, grid = new_figure(len(pictures), 1 + len(classes), 0.8)
+    for i, (first, *others) in enumerate(grid):
+        show_picture(first, pictures[i], f"seen as {classes[int(arrays[f'{recipe}_predicted'][i])]}")
+        for name, axes, prototype in zip(classes, others, prototypes[i], strict=True):
+            show_picture(axes, prototype, name)
+    return figure
+
+
+def section(result: Result, pictures: Pictures) -> str:
+    """The judges' answers beside what was aimed at, what they say of real pictures, and what was before."""
+    parts = [f"## Prototypes that strangers can read\n\n{source(result)}\n"]
+    for recipe, title in RECIPES.items():
+        values = result.values[recipe]
+        models = {which: values[which] for which in MODELS if which in values}
+        rows = [
+            [
+                f"named by the {judge} judge, {spoken}",
+                *(score(model, judge, view) for model in models.values()),
+                number(TARGETS[recipe][view], 2),
+                score(values["judges"], judge, view),
+            ]
+            for view, spoken in VIEWS.items()
+            for judge in values["judges"]
+        ]
+        rows += [
+            [
+                name,
+                *(score(model, *path) for model in models.values()),
+                number(TARGETS[recipe].get(name)),
+                NOTHING,
+            ]
+            for name, path in OTHERS.items()
+        ]
+        floor, n = values["now"]["likeness"]["nearest_floor"], result.config["recipes"][recipe]["n_images"]
+        parts.append(
+            f"### {title}\n\nAll prototypes of {n:,} test pictures.\n\n"
+            + markdown_table(["", *models, "aimed at", "the judge on real pictures"], rows)
+            + f"\nChance names 0.1 of the prototypes; the commonest answer is nearest for {floor:.2f}.\n"
+            + pictures.sheet(
+                f"{result.name}-{recipe}", f"{title}: pictures and the prototypes of all classes"
+            )
+        )
+    return "\n".join(parts)
+
+
+OTHERS: Mapping[str, tuple[str, ...]] = {
+    "accuracy, upright": ("accuracy", "untransformed"),
+    "accuracy, posed": ("accuracy", "transformed"),
+    "nearest prototype is the predicted class', upright": ("likeness", "nearest"),
+    "nearest prototype is the predicted class', posed": ("likeness", "nearest_transformed"),
+    "consistency of prototypes, raw": ("likeness", "consistency", "raw"),
+    "consistency of prototypes, floor": ("likeness", "consistency", "floor"),
+    "consistency of prototypes, calibrated": ("likeness", "consistency", "calibrated"),
+    "consistency of prototypes, centred": ("likeness", "consistency", "centred"),
+}

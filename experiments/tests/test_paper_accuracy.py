@@ -1,0 +1,48 @@
+"""SITE beside the black box: both are trained once, and their accuracies stand beside the paper's."""
+
+import pytest
+from made_up import page
+
+from experiments.accuracy import PAPER, paper_text
+from experiments.registry import EXPERIMENTS
+from torchsite.report.format import headline
+from torchsite.results import Result
+
+
+def test_the_accuracy_experiment_writes_a_result_and_takes_it_up_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("experiments.models.N_QUICK", {"train": 200, "test": 100})
+    result = EXPERIMENTS["mnist"].run(tmp_path, quick=True)
+    assert set(result.values) == {"site", "black_box", "training", "paper", "learnt", "pmac"}
+    written = (tmp_path / "site" / "result.json").stat().st_mtime_ns
+    again = EXPERIMENTS["mnist"].run(tmp_path, quick=True)
+    assert (tmp_path / "site" / "result.json").stat().st_mtime_ns == written, "trained twice"
+    assert again.values["site"] == result.values["site"]
+    text = page("results", tmp_path)
+    assert "0.988 (0.981)" in text
+    assert "self-consistency, floor" in text
+    assert any("accuracy" in name for name in headline(Result.load(tmp_path / "accuracy_mnist.json")))
+
+
+def test_the_accuracy_experiment_takes_colour_recipes(folder):
+    result = Result.load(folder / "cifar10-quick" / "accuracy_cifar10.json")
+    assert result.values["paper"]["site"] == 0.892
+    assert "prototype_recognition" not in result.values["site"], "its prototypes are no pictures"
+    assert {"accuracy", "self_consistency", "completeness"} <= set(result.values["site"])
+
+
+@pytest.mark.parametrize(
+    ("measure", "expected"),
+    [
+        ("accuracy, untransformed", "0.892 (0.862)"),
+        ("accuracy, transformed", "0.89 (0.89)"),
+        ("self-consistency, raw", "0.8860"),
+        ("self-consistency, floor", "–"),
+    ],
+)
+def test_the_papers_accuracies_stand_beside_their_measures(measure, expected):
+    assert paper_text(PAPER["cifar10"], measure) == expected
+    assert paper_text({}, measure) == "–"
+
+
+def test_the_papers_small_network_stands_beside_ours():
+    assert paper_text(PAPER["cifar10_cnn"], "accuracy, untransformed") == "0.840 (0.828)"

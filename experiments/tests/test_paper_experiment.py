@@ -1,0 +1,65 @@
+"""Every experiment can be found by name; the list of them needs no heavy library."""
+
+import inspect
+import json
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+from experiments.registry import EXPERIMENTS, find_experiment
+from torchsite.errors import ConfigError
+
+
+def test_every_experiment_of_a_pair_stands_in_the_registry(folder, tmp_path):
+    for recipe in ("cifar10", "mnist"):
+        for name in ("consistency", "explanations", "sheet", "mask_k", "examples", "failures"):
+            assert f"{recipe}_{name}" in EXPERIMENTS
+    shutil.copytree(folder / "cifar10-quick", tmp_path / "cifar10-quick")
+    result = EXPERIMENTS["cifar10_explanations"].run(tmp_path / "cifar10_explanations-quick", quick=True)
+    assert result.name == "cifar10_explanations"
+
+
+def test_results_are_plain_json(folder):
+    files = list(folder.glob("*-quick/*.json"))
+    assert len(files) >= 1
+    for path in files:
+        json.loads(path.read_text(), parse_constant=pytest.fail)
+
+
+def test_all_of_the_appendix_can_be_reproduced_by_name():
+    assert {"bam", "bam_photograph", "bam_scratch", "food10", "families", "many_classes"} <= set(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_module_holds_a_run_figures_and_a_section(name):
+    experiment = EXPERIMENTS[name]
+    module = import_module(f"experiments.{experiment.module}")
+    run, figures, section = (
+        list(inspect.signature(getattr(module, part)).parameters) for part in ("run", "figures", "section")
+    )
+    assert run[bool(experiment.about)] == "folder"
+    assert run[-2:] == ["quick", "progress"]
+    assert (figures, section) == (["result", "arrays"], ["result", "pictures"])
+    assert "torchsite reproduce" in module.__doc__
+    assert name in module.__doc__
+
+
+def test_results_have_names_of_their_own():
+    names = [experiment.result_name for experiment in EXPERIMENTS.values()]
+    assert len(set(names)) == len(names)
+
+
+def test_the_list_of_experiments_imports_no_heavy_library():
+    heavy = {"torch", "numpy", "matplotlib", "lightning", "sklearn", "xgboost", "skimage", "jinja2"}
+    code = f"import sys, experiments.registry; sys.exit(str({heavy} & set(sys.modules) or ''))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""
+
+
+def test_a_wrong_name_suggests_the_nearest():
+    assert find_experiment("mnist").result_name == "accuracy_mnist"
+    with pytest.raises(ConfigError, match="did you mean 'mnist'"):
+        find_experiment("mnst")

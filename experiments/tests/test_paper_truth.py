@@ -1,0 +1,63 @@
+"""The truth of maps: every measure of every method, those that know nothing among them."""
+
+from dataclasses import replace
+
+from made_up import line, section
+
+from experiments import truth, truth_steps
+from experiments.truth_costs import costs_of
+from torchsite.results import Result
+
+METHODS = ["self_explanation", "gradient", "ignorant_frame_template"]
+
+
+def test_a_slice_measures_all_and_goes_on_from_its_steps(tmp_path):
+    place = tmp_path / "mnist_truth-quick"
+    lane = truth_steps.measure("mnist", place, models=("black_box",), methods=METHODS, quick=True)
+    steps = {path: path.stat().st_mtime_ns for path in (place / "steps").iterdir()}
+    assert lane == len(steps) == 2 * len(truth_steps.N_PICTURES)
+    result = truth.run("mnist", place, methods=METHODS, quick=True)
+    defined = {path: time for path, time in steps.items() if Result.load(path).values["cells"][0]["values"]}
+    assert len(defined) >= 10
+    assert all(path.stat().st_mtime_ns == time for path, time in defined.items())
+    rows = {(row["model"], row["method"], row["metric"]) for row in result.values["table"]}
+    assert {("site", "self_explanation", name) for name in truth_steps.N_PICTURES} <= rows
+    assert Result.load(place / "mnist_truth.json").values == result.values
+    text = section(result)
+    assert "SITE's own maps: calibrated consistency is " in text
+    assert "| SITE itself | on SITE |" in text
+    assert "| knows nothing: frame template | on the black box |" in text
+    assert "a score that they reach is no merit." in text
+    assert "Not measured yet: " in text
+    assert "RISE" in text.partition("Not measured yet: ")[2]
+    assert "| patch deletion | 1 | 33 | " in text
+    assert "| insertion | 1 | 24 | " in text
+    assert list(truth.figures(result, {})) == ["mnist_truth"]
+    assert truth.GREY_WORDS in text
+    before = [row | {"options": {}} for row in result.values["table"]]
+    assert truth.KIND_WORDS in section(replace(result, values={"table": before}))
+
+
+def test_slow_methods_see_fewer_pictures_of_every_measure():
+    assert set(truth_steps.N_SLOW) == set(truth_steps.N_PICTURES)
+    assert all(truth_steps.N_SLOW[name] <= n for name, n in truth_steps.N_PICTURES.items())
+
+
+def costly(method, metric, seconds, n=100, **options):
+    return line("site", method, metric=metric, values={}, seconds=seconds, options=options) | {"n_images": n}
+
+
+def test_costs_are_passes_by_law_and_times_of_the_file():
+    table = [
+        costly("gradient", "patch_deletion", 9.0, grid=[2, 2], fills=["black"], chunk=3),
+        costly("grad_cam", "patch_deletion", 2.0),
+        costly("smooth_grad", "patch_deletion", 80.0),
+        costly("ignorant_edges", "patch_deletion", 0.5),
+        costly("gradient", "object_motion", 0.5),
+        costly("gradient", "scene frame_control", 8.0),
+    ]
+    text = costs_of(table, n_transforms=2)
+    assert "| patch deletion | 1 | 5 | 90.0 | 20.0 | 92% |" in text
+    assert "| object motion | 6 | 6 | 5.0 | – | 0% |" in text
+    assert "| scene frame control | 12 | 1 | 80.0 | – | 8% |" in text
+    assert costs_of([row | {"values": None} for row in table], 2) == ""

@@ -1,1 +1,0 @@
-"""Experiments: each module states its claim, its command and its cost; each result is a file."""

@@ -1,1 +1,0 @@
-"""Models that must know object from scene: BAM (appendix)."""
