@@ -9,7 +9,7 @@ from experiments.registry import EXPERIMENTS
 from experiments.section import Pictures
 from torchsite.randomness import make_rng
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def page(template, folder):

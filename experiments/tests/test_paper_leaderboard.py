@@ -21,7 +21,7 @@ from torchsite.errors import ConfigError
 from torchsite.results import Result
 from torchsite.training.budget import training_budget
 
-YOUR_OWN = Path(__file__).parents[3] / "examples" / "leaderboard" / "your_own.py"
+YOUR_OWN = Path(__file__).parents[2] / "examples" / "leaderboard" / "your_own.py"
 
 
 def test_ranks_share_and_leave_out():
