@@ -5,7 +5,6 @@ from PIL import Image
 
 from data_makers import write_cutouts, write_folder
 from experiments.bam.sources import compose_bam, load_bam
-from torchsite.data import load_dataset
 from torchsite.errors import ConfigError, DataError
 
 

@@ -16,6 +16,7 @@ import torch
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, batches, larger_pictures
 from torchsite.evaluation.cached import Cached, cached
+from torchsite.evaluation.fingerprints import weights_of
 from torchsite.evaluation.regions import Regions, describe_regions, known_regions, regions_of
 from torchsite.metrics import METRICS, Measure, Poses, plain
 from torchsite.model import SITE, BlackBox
@@ -71,6 +72,7 @@ def evaluate(
     values = {name: plain(measure.result()) for name, measure in measures.items()}
     config = {
         "model": to_mapping(model.config),
+        "weights": {"model": weights_of(model)},
         "data": data.title,
         "n_images": len(data),
         "n_probed": min(n_probed, len(data)),
