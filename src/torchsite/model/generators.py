@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
-import torch
 from torch import nn
 
 from torchsite.errors import ConfigError
