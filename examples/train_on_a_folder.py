@@ -2,11 +2,11 @@
 
 import torchsite as ts
 from torchsite.evaluation import examine, illustrate
-from torchsite.report import write_model_report
+from torchsite.report import write_report
 
 train, test = (ts.load_dataset("photos", split, size=64) for split in ("train", "test"))
 model = ts.SITE("pyramid", n_classes=len(train.classes), classes=train.classes, image_shape=(3, 64, 64))
 run = ts.fit(model, train, ts.TrainingConfig(epochs=30, batch_size=32), validation=test, folder="runs/photos")
 
 result = examine(model, test, training=train, log=run.folder / "logs" / "metrics.csv")
-print("report:", write_model_report(result, illustrate(model, test, result), "report.html"))
+print("report:", write_report(result, illustrate(model, test, result), "report.html"))

@@ -20,7 +20,7 @@ from torchsite.evaluation.illustrate import illustrate_labels
 from torchsite.evaluation.labels import label_figures
 from torchsite.model import SITE
 from torchsite.objective.classification import several_loss, yes_weights
-from torchsite.report import write_labels_report
+from torchsite.report import write_report
 from torchsite.training import fit
 from training_makers import PYRAMID, make_config
 
@@ -186,7 +186,7 @@ def test_the_report_names_the_label_it_knows_least_and_wrong_answers(tmp_path):
     sums = shown.mistakes.maps.sum((-2, -1))
     said = torch.tensor([entry["probability"] for entry in result.values["mistakes"]])
     assert torch.allclose(sums.sigmoid(), said, atol=1e-4)  # the map is the answer
-    page = write_labels_report(result, shown, tmp_path / "report.html").read_text()
+    page = write_report(result, shown, tmp_path / "report.html").read_text()
     least = min(result.values["labels"], key=lambda name: result.values["labels"][name]["auroc"])
     assert f"knows least of {least}" in page
     assert "wrongly named" in page or "missed" in page
@@ -202,13 +202,13 @@ def test_a_label_that_no_test_picture_has_is_said_to_be_unknown(tmp_path):
     result = examine_labels(site(several=True), data, n_moved=4)
     assert result.values["curves"]["below"] is None
     shown = illustrate_labels(site(several=True), data, result)
-    assert "Not measured" in write_labels_report(result, shown, tmp_path / "report.html").read_text()
+    assert "Not measured" in write_report(result, shown, tmp_path / "report.html").read_text()
 
 
 def test_a_report_without_mistakes_shows_none(tmp_path):
     data, model = corners(12), site(several=True)
     result = examine_labels(model, data, n_moved=4)
     result = replace(result, values={**result.values, "mistakes": []})
-    page = write_labels_report(result, illustrate_labels(model, data, result), tmp_path / "report.html")
+    page = write_report(result, illustrate_labels(model, data, result), tmp_path / "report.html")
     assert "figure-examples" in page.read_text()
     assert "figure-mistakes" not in page.read_text()

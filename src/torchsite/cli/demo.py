@@ -28,7 +28,7 @@ def demo(
     from torchsite.evaluation.examine import examine
     from torchsite.evaluation.illustrate import illustrate
     from torchsite.evaluation.training_log import find_log
-    from torchsite.report import write_model_report
+    from torchsite.report import write_report
     from torchsite.report.format import headline
     from torchsite.training.by_recipe import train_or_load
 
@@ -44,7 +44,7 @@ def demo(
             model, test, training=train, log=find_log(folder), limit=limit, n_compared=100, watch=watch
         )
     result.save(out / "demo.json")
-    page = write_model_report(result, illustrate(model, test, result), out / "report.html")
+    page = write_report(result, illustrate(model, test, result), out / "report.html")
     if as_json:
         say_json({"report": str(page), "model": str(folder), "figures": headline(result)})
         return

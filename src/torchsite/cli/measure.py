@@ -68,7 +68,7 @@ def report(
     from torchsite.evaluation.examine import METHODS_SHOWN, examine
     from torchsite.evaluation.illustrate import illustrate
     from torchsite.evaluation.training_log import find_log
-    from torchsite.report import model_figures, save_figures, write_model_report
+    from torchsite.report import report_figures, save_figures, write_report
     from torchsite.report.findings import findings
 
     loaded = open_model(model)
@@ -87,8 +87,8 @@ def report(
         )
         watch("drawing", 0, 1)
         shown = illustrate(loaded, examined, result)
-        drawn = model_figures(result, shown)
-        path = write_model_report(result, shown, out, figures=drawn)
+        drawn = report_figures(result, shown)
+        path = write_report(result, shown, out, figures=drawn)
         if figures is not None:
             save_figures(drawn, figures)
     if as_json:

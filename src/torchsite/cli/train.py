@@ -193,7 +193,7 @@ def _by_choice(
     """Choose settings by the data, train, examine, and write the report."""
     from torchsite.autotrain import examine_prepared, prepare, train_prepared
     from torchsite.evaluation.illustrate import illustrate, illustrate_labels
-    from torchsite.report import write_labels_report, write_model_report
+    from torchsite.report import write_report
     from torchsite.report.format import headline
     from torchsite.training.gallery import add_gallery
 
@@ -232,12 +232,12 @@ def _by_choice(
     result.save(folder / "examination.json")
     if beside.labels is not None:
         shown = illustrate_labels(fitted.model, prepared.test, result)
-        page = write_labels_report(result, shown, folder / "report.html")
+        page = write_report(result, shown, folder / "report.html")
         say_labels(result.values, console)
         console.print(f"report: {page}")
         figures = {name: result.values[name] for name in ("labels", "mean", "right_answers")}
         return said | {"report": str(page), "figures": figures}
-    page = write_model_report(result, illustrate(fitted.model, prepared.test, result), folder / "report.html")
+    page = write_report(result, illustrate(fitted.model, prepared.test, result), folder / "report.html")
     if not as_json:
         say_figures(headline(result))
     console.print(f"report: {page}\nnext:   torchsite explain PICTURE --model {folder / 'model'}")

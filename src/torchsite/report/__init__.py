@@ -7,14 +7,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from torchsite.report.labels import write_labels_report
-    from torchsite.report.model import model_figures, save_figures, write_model_report
+    from torchsite.report.model import report_figures, save_figures, write_report
 
-__all__ = ["model_figures", "save_figures", "write_labels_report", "write_model_report"]
+__all__ = ["report_figures", "save_figures", "write_report"]
+
+_RENAMED = {
+    "model_figures": "report_figures",
+    "write_labels_report": "write_report",
+    "write_model_report": "write_report",
+}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        raise AttributeError(f"torchsite.report.{name} is now torchsite.report.{_RENAMED[name]}")
     if name not in __all__:
         raise AttributeError(f"module 'torchsite.report' has no attribute {name!r}")
-    module = "labels" if name == "write_labels_report" else "model"
-    return getattr(import_module(f"torchsite.report.{module}"), name)
+    return getattr(import_module("torchsite.report.model"), name)

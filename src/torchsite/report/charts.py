@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from torchsite.evaluation.compare import Comparison
 from torchsite.model.drawing import PlainFigure
 from torchsite.objective import Term
-from torchsite.report.format import method_name
+from torchsite.report.format import bounds, method_name
 from torchsite.results import Result
 
 BLUE, ORANGE, GREEN, RED, SKY, PINK = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7"
@@ -76,23 +76,33 @@ def draw_training(curves: Mapping[str, Sequence[tuple[int, float]]]) -> Figure:
 
 def draw_per_class(result: Result) -> Figure:
     """The accuracy of every class with its interval, for pictures as they are and in poses."""
-    names = classes(result)
+    found = {
+        label: [entry["accuracy"] for entry in result.values["answers"][pose]["per_class"]]
+        for pose, (label, _) in POSES.items()
+    }
+    return draw_intervals(classes(result), found, "accuracy")
+
+
+def draw_intervals(names: Sequence[str], found: Mapping[str, Sequence[Any]], what: str) -> Figure:
+    """A row for each name: the estimates of each series beside each other, with their intervals."""
     figure, (axes,) = new_chart(1, (6.0, _height(len(names))))
-    for number, (pose, (label, colour)) in enumerate(POSES.items()):
-        found = [entry["accuracy"] for entry in result.values["answers"][pose]["per_class"]]
-        rows = [row for row, estimate in enumerate(found) if estimate["value"] is not None]
-        values = [found[row]["value"] for row in rows]
-        reach = [
-            [max(found[row]["value"] - found[row]["low"], 0) for row in rows],
-            [max(found[row]["high"] - found[row]["value"], 0) for row in rows],
-        ]
-        heights = [row + 0.15 * (2 * number - 1) for row in rows]
-        axes.errorbar(values, heights, xerr=reach, fmt="o", ms=4, color=colour, label=label)
+    for number, (label, estimates) in enumerate(found.items()):
+        show_points(axes, estimates, 0.15 * (2 * number - len(found) + 1), COLOURS[number], label)
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel("accuracy", fontsize=8)
+    axes.set_xlabel(what, fontsize=8)
     axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
     _name_rows(axes, names)
     return figure
+
+
+def show_points(axes: Axes, estimates: Sequence[Any], shift: float, colour: str, label: str) -> None:
+    """Estimates with their intervals, a row for each; those without a value are left out."""
+    known = [(row, bounds(found)) for row, found in enumerate(estimates) if bounds(found)[0] is not None]
+    for row, (value, low, high) in known:
+        assert value is not None
+        reach = None if low is None or high is None else [[max(value - low, 0)], [max(high - value, 0)]]
+        name = label if row == known[0][0] else None
+        axes.errorbar([value], [row + shift], xerr=reach, fmt="o", ms=4, color=colour, label=name)
 
 
 def draw_confusion(result: Result, pose: str = "untransformed") -> Figure:

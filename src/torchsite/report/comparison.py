@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
@@ -14,6 +15,7 @@ from torchsite.evaluation.compare import MODEL, Cell, Comparison
 from torchsite.files import csv_table, write_atomically
 from torchsite.metrics import METRICS
 from torchsite.model.drawing import PlainFigure
+from torchsite.report.charts import show_points
 from torchsite.report.format import (
     bounds,
     estimate,
@@ -176,25 +178,15 @@ def _drawable(comparison: Comparison, method: str, metric: str) -> bool:
     return any(bounds(score)[0] is not None for score in scores)
 
 
-def _panel(axis: Any, comparison: Comparison, rows: list[str], metric: str) -> None:
+def _panel(axis: Axes, comparison: Comparison, rows: list[str], metric: str) -> None:
     scores = scores_of(comparison, metric)
     for k, name in enumerate(scores):
-        shift = 0.15 * (k - (len(scores) - 1) / 2)
-        for row, method in enumerate(rows):
-            cell = comparison.cell(method, metric)
-            value, low, high = bounds(look_up(cell.values, *name) if cell is not None else None)
-            if value is None:
-                continue
-            bars = None if low is None or high is None else [[max(value - low, 0)], [max(high - value, 0)]]
-            label = score_name(name) if not _labelled(axis, score_name(name)) else None
-            axis.errorbar([value], [row + shift], xerr=bars, fmt="o", ms=4, color=f"C{k}", label=label)
+        cells = [comparison.cell(method, metric) for method in rows]
+        found = [None if cell is None else look_up(cell.values, *name) for cell in cells]
+        show_points(axis, found, 0.15 * (k - (len(scores) - 1) / 2), f"C{k}", score_name(name))
     axis.set_title(words(metric))
     axis.grid(axis="x", alpha=0.3)
     axis.legend(fontsize="x-small", loc="upper center", bbox_to_anchor=(0.5, -0.08), frameon=False)
-
-
-def _labelled(axis: Any, label: str) -> bool:
-    return label in axis.get_legend_handles_labels()[1]
 
 
 def _row_name(method: str) -> str:

@@ -53,7 +53,7 @@ def findings(result: Result) -> list[str]:
         f"and {percent(values['accuracy']['transformed'])} in random poses ({family(result)})."
     ]
     sentences += _folds(values) + _twin(values) + _consistency(values) + _compared(result) + _weakest(result)
-    return sentences + [f"The folder may do harm, {text}." for text in values.get("inspection", ())]
+    return sentences
 
 
 def _folds(values: Mapping[str, Any]) -> list[str]:

@@ -1,90 +1,40 @@
-"""The report of a model whose pictures may have several labels: a single HTML file that needs no network.
+"""What the report of a model shows whose pictures may have several labels."""
 
-result = examine_labels(model, data)
-write_labels_report(result, illustrate_labels(model, data, result), "report.html")
-"""
-
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from itertools import cycle
 
 from matplotlib.figure import Figure
 
 from torchsite.evaluation.illustrate import LabelIllustrations, LabelMaps
-from torchsite.files import write_atomically
 from torchsite.model.drawing import new_figure, show_heatmap, show_picture
 from torchsite.report import charts
 from torchsite.report.findings import family
-from torchsite.report.format import NOTHING, estimate, number, percent, percent_interval
-from torchsite.report.page import Chapter, Table, about, draw_inline, render
+from torchsite.report.format import estimate, number, percent, percent_interval
+from torchsite.report.page import Table
 from torchsite.results import Result
 
-CHAPTERS = (
-    Chapter("data", "Data", "What it was trained and examined on: how many pictures have each label."),
-    Chapter("training", "Training", "Step by step, as the run logged it."),
-    Chapter("labels", "Label by label", "Each label is a question of its own, answered by yes or no."),
-    Chapter(
-        "reasons",
-        "What it looks at",
-        "Each label has a map of its own, which sums to its logit. Red speaks for the label, blue against.",
-    ),
-    Chapter("mistakes", "Where it goes wrong", "The answers that are furthest on the wrong side, and why."),
-)
-CAPTIONS: Mapping[str, str] = {
-    "counts": "Pictures that have each label.",
-    "training": "What training minimised, and what it reached on pictures that it did not train on.",
-    "answers": "The share of right answers among pictures that have the label (sensitivity) and among those "
-    "that do not (specificity), with 95 % intervals (Wilson).",
-    "curves": "Left: hits against false alarms; on the dotted line it knows nothing. Right: how many of "
-    "those that it names have the label, against how many of those that have it are named.",
-    "examples": "For each label the picture that has it and of which the model is surest: the picture, its "
-    "map, a random pose of it, and the map of that.",
-    "mistakes": "The picture, what was said, and the map of that label.",
-}
-
-
-def write_labels_report(result: Result, shown: LabelIllustrations, path: Path | str) -> Path:
-    """Write the report of an examination as one HTML file; `shown` are its pictures and maps."""
-    return write_atomically(Path(path), _document(result, label_figures(result, shown)))
+SHARES = ("sensitivity", "specificity")
 
 
 def label_figures(result: Result, shown: LabelIllustrations) -> dict[str, Figure]:
-    """Every figure of the report by its name."""
-    figures = {"counts": charts.draw_counts(result)}
-    if "training" in result.values:
-        figures["training"] = charts.draw_training(result.values["training"])
-    figures |= {"answers": draw_answers(result), "curves": draw_curves(result)}
-    if result.values["examples"] and shown.examples.maps is not None:
+    """The figures that only such models have, by their names."""
+    values = result.values
+    answers = {share: [found[share] for found in values["labels"].values()] for share in SHARES}
+    figures = {
+        "answers": charts.draw_intervals(list(values["labels"]), answers, "share of right answers"),
+        "curves": draw_curves(result),
+    }
+    if values["examples"] and shown.examples.maps is not None:
         figures["examples"] = draw_examples(result, shown.examples)
-    if result.values["mistakes"]:
+    if values["mistakes"]:
         figures["mistakes"] = draw_mistakes(result, shown.mistakes)
     return figures
-
-
-def draw_answers(result: Result) -> Figure:
-    """Sensitivity and specificity of each label with their intervals."""
-    labels = result.values["labels"]
-    figure, (axes,) = charts.new_chart(1, (6.0, max(1.6, 0.9 + 0.3 * len(labels))))
-    for shift, (name, colour) in enumerate((("sensitivity", charts.BLUE), ("specificity", charts.ORANGE))):
-        for place, found in enumerate(labels.values()):
-            value, low, high = (found[name][key] for key in ("value", "low", "high"))
-            if value is not None:
-                height = place + 0.24 * shift - 0.12
-                reach = [[max(value - low, 0)], [max(high - value, 0)]]
-                axes.errorbar([value], [height], xerr=reach, fmt="o", ms=4, color=colour)
-        axes.plot([], [], "o", color=colour, label=name)
-    axes.set_yticks(range(len(labels)), list(labels))
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.set_xlim(-0.02, 1.02)
-    axes.legend(frameon=False, fontsize=8)
-    return figure
 
 
 def draw_curves(result: Result) -> Figure:
     """Both curves of each label."""
     figure, (left, right) = charts.new_chart(2, (7.6, 3.4))
     left.plot([0, 1], [0, 1], ":", color=charts.GREY)
-    for (name, found), colour in zip(result.values["curves"].items(), _colours(), strict=False):
+    for (name, found), colour in zip(result.values["curves"].items(), cycle(charts.COLOURS), strict=False):
         if found is not None:
             left.plot(*zip(*found["roc"], strict=True), color=colour, label=name, linewidth=1.5)
             right.plot(*zip(*found["precision_recall"], strict=True), color=colour, linewidth=1.5)
@@ -127,19 +77,6 @@ def draw_mistakes(result: Result, shown: LabelMaps) -> Figure:
     return figure
 
 
-def _document(result: Result, figures: Mapping[str, Figure]) -> str:
-    n_labels = len(result.config["model"]["classes"])
-    return render(
-        "labels.html.j2",
-        **about(result, f"{n_labels} labels, of which several may be true of a picture, or none"),
-        cards=key_figures(result),
-        findings=findings(result),
-        figures={name: draw_inline(figure, name, CAPTIONS[name]) for name, figure in figures.items()},
-        chapters=CHAPTERS,
-        labels=label_table(result),
-    )
-
-
 def key_figures(result: Result) -> list[tuple[str, str, str]]:
     """Name, value and a note for each figure that people ask for first."""
     values = result.values
@@ -174,34 +111,23 @@ def findings(result: Result) -> list[str]:
     unknown = [name for name in values["labels"] if name not in known]
     if unknown:
         sentences.append(f"Not measured, since true of all or of no test picture: {', '.join(unknown)}.")
-    return sentences + [f"The folder may do harm, {text}." for text in values.get("inspection", ())]
+    return sentences
 
 
-def label_table(result: Result) -> Table:
+def tables(result: Result) -> dict[str, Table]:
     """All figures of each label."""
-    header = [
-        "label",
-        "pictures",
-        "average precision",
-        "AUROC",
-        "AUROC in poses",
-        "sensitivity",
-        "specificity",
-    ]
+    header = ["label", "pictures", "average precision", "AUROC", "AUROC in poses", *SHARES]
     posed = result.values["posed"]["labels"]
-    rows = [_row(name, found, posed[name]) for name, found in result.values["labels"].items()]
-    return Table(header, rows)
-
-
-def _row(name: str, found: Mapping[str, Any], posed: Mapping[str, Any]) -> list[str]:
-    numbers = [found["average_precision"], found["auroc"], posed["auroc"]]
-    shares = [estimate(found[key], 3) if found[key]["value"] is not None else NOTHING for key in SHARES]
-    return [name, str(found["n"]), *(number(value, 3) for value in numbers), *shares]
-
-
-SHARES: Sequence[str] = ("sensitivity", "specificity")
-
-
-def _colours() -> list[str]:
-    """The usual ones first; more labels than these share them."""
-    return [*charts.COLOURS] * 20
+    rows = [
+        [
+            name,
+            str(found["n"]),
+            *(
+                number(value, 3)
+                for value in (found["average_precision"], found["auroc"], posed[name]["auroc"])
+            ),
+            *(estimate(found[share], 3) for share in SHARES),
+        ]
+        for name, found in result.values["labels"].items()
+    ]
+    return {"table_of_labels": Table(header, rows)}

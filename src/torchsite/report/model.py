@@ -2,33 +2,36 @@
 
 result = examine(model, data, training=training, log=run / "logs" / "metrics.csv")
 shown = illustrate(model, data, result)
-write_model_report(result, shown, "report.html")
-model_figures(result, shown)["confusion"].savefig("confusion.svg")
+write_report(result, shown, "report.html")
+report_figures(result, shown)["confusion"].savefig("confusion.svg")
+
+Titles and captions stand in `templates/classes.yaml` and `templates/labels.yaml`.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
-from torchsite.evaluation.illustrate import Illustrations
+from torchsite.evaluation.illustrate import Illustrations, LabelIllustrations
 from torchsite.evaluation.training_log import read_log
 from torchsite.files import write_atomically
 from torchsite.model.drawing import png
-from torchsite.report import charts, sheets
-from torchsite.report.captions import SECTIONS, caption, methods_note
+from torchsite.report import charts, findings, labels, sheets
 from torchsite.report.comparison import draw, notes, to_rows
-from torchsite.report.findings import family, findings, key_figures
 from torchsite.report.format import estimate
-from torchsite.report.page import Chapter, Table, about, draw_inline, render
+from torchsite.report.page import Table, prose, render
 from torchsite.results import Result
 
+SCORES = ("raw", "floor", "calibrated", "centred")
 
-def write_model_report(
+
+def write_report(
     result: Result,
-    shown: Illustrations,
+    shown: Illustrations | LabelIllustrations,
     path: Path | str,
     *,
     training_log: Path | None = None,
@@ -37,31 +40,42 @@ def write_model_report(
     """Write the report of an examination as one HTML file; `shown` are its pictures and maps.
 
     `training_log` is the run's `metrics.csv`, if `examine` was not given it already; `figures` those of
-    `model_figures`, if they have been drawn already.
+    `report_figures`, if they have been drawn already.
     """
-    result = _with_training(result, training_log)
-    figures = model_figures(result, shown) if figures is None else figures
-    return write_atomically(Path(path), _document(result, figures))
+    if training_log is not None and "training" not in result.values:
+        result = replace(result, values={**result.values, "training": read_log(training_log)})
+    figures = report_figures(result, shown) if figures is None else figures
+    n_classes = len(result.config["model"]["classes"])
+    if isinstance(shown, LabelIllustrations):
+        told, tables, text = labels, labels.tables(result), prose("labels")
+        answers = f"{n_classes} labels, of which several may be true of a picture, or none"
+    else:
+        told, tables, text = findings, class_tables(result), class_prose(result)
+        poses = f"{result.config['n_transforms']} poses each ({findings.family(result)})"
+        answers = f"{n_classes} classes, in {poses}"
+    page = render(result, text, figures, tables, told.key_figures(result), told.findings(result), answers)
+    return write_atomically(Path(path), page)
 
 
-def model_figures(result: Result, shown: Illustrations) -> dict[str, Figure]:
+def report_figures(result: Result, shown: Illustrations | LabelIllustrations) -> dict[str, Figure]:
     """Every figure of the report by its name, as far as the examination has what it shows."""
     values = result.values
-    figures = {"counts": charts.draw_counts(result), "samples": sheets.draw_samples(shown, result)}
+    figures = {"counts": charts.draw_counts(result)}
     if "training" in values:
         figures["training"] = charts.draw_training(values["training"])
+    if isinstance(shown, LabelIllustrations):
+        return figures | labels.label_figures(result, shown)
     figures |= {
+        "samples": sheets.draw_samples(shown, result),
         "per_class": charts.draw_per_class(result),
         "confusion": charts.draw_confusion(result),
         "confusion_posed": charts.draw_confusion(result, "transformed"),
         "calibration": charts.draw_calibration(result),
-    }
-    if values.get("self_consistency", {}).get("curves"):
-        figures["consistency"] = charts.draw_consistency(result)
-    figures |= {
         "turning": sheets.draw_turning(shown),
         "moving": sheets.draw_moving(shown, result),
     }
+    if values.get("self_consistency", {}).get("curves"):
+        figures["consistency"] = charts.draw_consistency(result)
     if shown.classes is not None:
         figures["classes"] = sheets.draw_classes(shown)
     if "comparison" in values:
@@ -82,73 +96,46 @@ def save_figures(figures: Mapping[str, Figure], folder: Path | str) -> list[Path
     return written
 
 
-def _document(result: Result, figures: Mapping[str, Figure]) -> str:
-    n_classes, n_poses = len(result.config["model"]["classes"]), result.config["n_transforms"]
-    found = charts.comparison_of(result) if "comparison" in result.values else None
-    return render(
-        "report.html.j2",
-        **about(result, f"{n_classes} classes", f", {n_poses} poses each ({family(result)})"),
-        cards=key_figures(result),
-        findings=findings(result),
-        figures={name: draw_inline(figure, name, caption(name, result)) for name, figure in figures.items()},
-        chapters=_chapters(result),
-        classes=_class_table(result),
-        scores=_score_table(result),
-        corners=_corner_table(result),
-        patches=_patch_table(result),
-        comparison=None if found is None else Table(*to_rows(found)),
-        reasons=[] if found is None else notes(found),
-    )
+def class_prose(result: Result) -> dict[str, Any]:
+    """Chapters and captions, with what is to be said of this kind of model."""
+    text, model = prose("classes"), result.config["model"]
+    captions, notes_ = text["captions"], text["notes"]
+    pixels, site = model["feature_extractor"] == "identity", model["kind"] == "site"
+    if not pixels:
+        captions["classes"] += f" {notes_['nearest']}"
+    if site:
+        captions["mistakes"] += f" {notes_['why']}"
+        captions["mistakes_posed"] += f" {notes_['why']}"
+    if "comparison" in result.values:
+        captions["methods"] += f" Compared on {result.config['n_compared']:,} of the pictures."
+        captions["methods"] += f" {notes_['pixels']}" if pixels and site else ""
+    return text
 
 
-def _chapters(result: Result) -> list[Chapter]:
-    """What may be shown; the page leaves out those that have nothing to show."""
-    notes = {"methods": methods_note(result)} if "comparison" in result.values else {}
-    return [
-        Chapter(name, title, f"{text} {notes.get(name, '')}".strip())
-        for name, (title, text) in SECTIONS.items()
-    ]
-
-
-def _class_table(result: Result) -> Table:
-    upright, posed = (result.values["answers"][pose]["per_class"] for pose in charts.POSES)
+def class_tables(result: Result) -> dict[str, Table]:
+    """The tables of a model that gives each picture one class, by name."""
+    values = result.values
+    answers = zip(*(values["answers"][pose]["per_class"] for pose in charts.POSES), strict=True)
     rows = [
-        [name, str(a["n"]), estimate(a["accuracy"], 3), estimate(b["accuracy"], 3)]
-        for name, a, b in zip(charts.classes(result), upright, posed, strict=True)
+        [name, str(upright["n"]), *(estimate(found["accuracy"], 3) for found in (upright, posed))]
+        for name, (upright, posed) in zip(charts.classes(result), answers, strict=True)
     ]
-    return Table(["class", "pictures", "accuracy", "accuracy in poses"], rows)
-
-
-def _score_table(result: Result) -> Table | None:
-    if "self_consistency" not in result.values:
-        return None
-    names = ("raw", "floor", "calibrated", "centred")
-    return Table(names, [[estimate(result.values["self_consistency"][name], 3) for name in names]])
-
-
-def _corner_table(result: Result) -> Table | None:
-    """Consistency under each filling of the corners, and of pictures without content."""
-    if "frame_control" not in result.values:
-        return None
-    control, names = result.values["frame_control"], ("raw", "floor", "calibrated", "centred")
-    found = {f"corners: {name}": four for name, four in control["fills"].items()}
-    found |= {"grey pictures, corners: black": control["content_free"]}
-    rows = [[name, *(estimate(four[key], 3) for key in names)] for name, four in found.items()]
-    return Table(["", *names], rows)
-
-
-def _patch_table(result: Result) -> Table | None:
-    """Patch deletion under each filling."""
-    if "patch_deletion" not in result.values:
-        return None
-    rows = [
-        [f"patches hidden by: {name}", estimate(found["correlation"], 3), estimate(found["floor"], 3)]
-        for name, found in result.values["patch_deletion"]["fills"].items()
-    ]
-    return Table(["", "rank correlation", "floor"], rows)
-
-
-def _with_training(result: Result, training_log: Path | None) -> Result:
-    if training_log is None or "training" in result.values:
-        return result
-    return replace(result, values={**result.values, "training": read_log(training_log)})
+    header = ["class", "pictures", "accuracy", "accuracy in poses"]
+    tables = {"table_of_classes": Table(header, rows, folded="numbers by class")}
+    found = {"corners: black": values["self_consistency"]} if "self_consistency" in values else {}
+    if "frame_control" in values:
+        found |= {f"corners: {name}": four for name, four in values["frame_control"]["fills"].items()}
+        found["grey pictures, corners: black"] = values["frame_control"]["content_free"]
+    patches = values.get("patch_deletion", {}).get("fills", {})
+    patches = {f"patches hidden by: {name}": scores for name, scores in patches.items()}
+    for name, scores, keys in (
+        ("consistency", found, SCORES),
+        ("patches", patches, ("correlation", "floor")),
+    ):
+        if scores:
+            rows = [[place, *(estimate(row[key], 3) for key in keys)] for place, row in scores.items()]
+            tables[f"table_of_{name}"] = Table(["", *keys], rows)
+    if "comparison" in values:
+        comparison = charts.comparison_of(result)
+        tables["table_of_methods"] = Table(*to_rows(comparison), notes=notes(comparison))
+    return tables

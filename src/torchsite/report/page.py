@@ -8,13 +8,15 @@ size.
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from html import escape
+from importlib import resources
 from typing import Any, NamedTuple
 
 import matplotlib
+import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -25,14 +27,6 @@ ENLARGED = 1.45  # how far a figure may grow beyond its size in points
 READABLE = 0.9  # below this a wide figure scrolls instead of shrinking
 
 
-class Chapter(NamedTuple):
-    """A chapter of a page: its anchor, its title, and what to look for."""
-
-    name: str
-    title: str
-    words: str
-
-
 class Drawing(NamedTuple):
     """A figure as it stands in a page."""
 
@@ -41,32 +35,56 @@ class Drawing(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of texts."""
+    """A table of texts; `folded` is the title of one that is opened by a click."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    folded: str = ""
+    notes: Sequence[str] = ()
 
 
-def render(template: str, **content: Any) -> str:
-    """A template of this package, filled; all text is escaped."""
-    return _environment().get_template(template).render(**content)
+def prose(name: str) -> dict[str, Any]:
+    """The chapters, captions and notes of a kind of report."""
+    text: dict[str, Any] = yaml.safe_load(
+        resources.files("torchsite.report").joinpath("templates", f"{name}.yaml").read_text("utf-8")
+    )
+    return text
 
 
-def about(result: Result, answers: str, how: str = "") -> dict[str, Any]:
-    """What the report of any model begins and ends with; `answers` are what it tells apart."""
+def render(
+    result: Result,
+    text: Mapping[str, Any],
+    figures: Mapping[str, Figure],
+    tables: Mapping[str, Table],
+    cards: Sequence[tuple[str, str, str]],
+    findings: Sequence[str],
+    answers: str,
+) -> str:
+    """The page; `answers` says what the model tells apart. Everything but our own drawings is escaped.
+
+    Parts that are not there are left out, and so are chapters without any.
+    """
     config, model = result.config, result.config["model"]
     kind = "A classifier that explains itself" if model["kind"] == "site" else "A black box"
     shape = "×".join(map(str, model["image_shape"]))
-    return {
+    parts = {name: draw_inline(figure, name, text["captions"][name]) for name, figure in figures.items()}
+    harms = [f"The folder may do harm, {said}." for said in result.values.get("inspection", ())]
+    content = {
         "title": f"{kind}: {config['data'].partition('/')[0]}",
         "subtitle": f"{answers}; pictures of {shape}, {config['parameters']:,} parameters, "
         f"{model['feature_extractor']} features. Measured on {config['n_images']:,} pictures of "
-        f"{config['data']}{how}, {result.time[:10]}.",
+        f"{config['data']}, {result.time[:10]}.",
+        "cards": cards,
+        "findings": [*findings, *harms],
+        "figures": parts,
+        "tables": tables,
+        "chapters": [one for one in text["chapters"] if {*one["parts"]} & {*parts, *tables}],
         "result": result,
         "versions": ", ".join(f"{name} {number}" for name, number in result.versions.items()),
         "settings": json.dumps(dict(config), indent=2, ensure_ascii=False),
         "numbers": asdict(result),
     }
+    return _environment().get_template("page.html.j2").render(**content)
 
 
 @cache

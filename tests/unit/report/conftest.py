@@ -4,7 +4,7 @@ import pytest
 from report_makers import black_box, blobs, examined, site
 
 from torchsite.evaluation import illustrate
-from torchsite.report import model_figures
+from torchsite.report import report_figures
 
 
 @pytest.fixture(scope="session")
@@ -33,4 +33,4 @@ def shown(case):
 
 @pytest.fixture(scope="session")
 def figures(case, shown):
-    return model_figures(case[2], shown)
+    return report_figures(case[2], shown)

@@ -14,7 +14,7 @@ from report_makers import CLASSES, black_box, blobs, examined
 from torchsite.errors import DataError
 from torchsite.evaluation import illustrate
 from torchsite.model import SITE
-from torchsite.report import save_figures, write_model_report
+from torchsite.report import save_figures, write_report
 from torchsite.report.findings import findings, key_figures
 from torchsite.report.page import svg
 from torchsite.results import Result
@@ -42,7 +42,7 @@ class Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def html(case, shown, tmp_path_factory):
-    return write_model_report(case[2], shown, tmp_path_factory.mktemp("out") / "report.html").read_text()
+    return write_report(case[2], shown, tmp_path_factory.mktemp("out") / "report.html").read_text()
 
 
 def test_the_page_is_whole_and_asks_nothing_of_a_network(html):
@@ -119,10 +119,10 @@ def test_a_report_without_methods_log_and_training_data_is_shorter(tmp_path, log
     model, data = black_box(), blobs()
     result = examined(model, data, methods=())
     shown = illustrate(model, data, result)
-    html = write_model_report(result, shown, tmp_path / "short.html").read_text()
+    html = write_report(result, shown, tmp_path / "short.html").read_text()
     assert 'id="methods"' not in html
     assert 'id="training"' not in html
-    later = write_model_report(result, shown, tmp_path / "log.html", training_log=log).read_text()
+    later = write_report(result, shown, tmp_path / "log.html", training_log=log).read_text()
     assert 'id="training"' in later
 
 
