@@ -18,7 +18,6 @@ from torchsite.data.margins import centre, larger_size
 from torchsite.data.pictures import as_input, fitted
 from torchsite.model.config import ModelConfig
 from torchsite.shapes import Images
-from torchsite.web.drawings import clothes, things
 
 N_SAMPLES = 20
 PHOTOGRAPHS = (
@@ -52,10 +51,10 @@ def samples_for(config: ModelConfig, datasets: Sequence[Dataset] = ()) -> Sample
         if data.images.shape[1] == channels:
             return _of_dataset(data, (height, width), config.margin)
     if channels == 1 and set(config.classes) == set(CATALOGUE["fashion_mnist"].classes):
-        return _of_pictures(list(clothes()), config)
+        return _of_pictures(_drawings("clothes"), config)
     if channels == 1:
         return _of_dataset(load_dataset("mnist_sample", "test"), (height, width))
-    return _of_pictures([*things(), *_photographs()], config)
+    return _of_pictures([*_drawings("things"), *_photographs()], config)
 
 
 def _of_dataset(data: Dataset, size: tuple[int, int], margin: float = 1.0) -> Samples:
@@ -78,6 +77,12 @@ def _resized(images: Images, size: tuple[int, int]) -> Images:
     if tuple(images.shape[-2:]) == size:
         return images
     return interpolate(images, size=size, mode="bilinear", antialias=True, align_corners=False).clamp(0, 1)
+
+
+def _drawings(kind: str) -> list[tuple[str, Image.Image]]:
+    """Simple drawings of what a model may know, in the order of their numbers: our own, not photographs."""
+    files = sorted(Path(__file__).with_name("drawings").joinpath(kind).glob("*.png"))
+    return [(path.stem.partition(" ")[2], Image.open(path)) for path in files]
 
 
 def _photographs() -> Iterator[tuple[str, Image.Image]]:
