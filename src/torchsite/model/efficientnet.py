@@ -12,7 +12,7 @@ then name the breed (of 1,000 classes) in 0.59 of the pictures, with ImageNet's 
 
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
@@ -27,6 +27,7 @@ from torchsite.shapes import Features, Images, Maps
 
 MEAN, STD = (127 / 255,) * 3, (128 / 255,) * 3
 
+LayerMaker = Callable[..., nn.Sequential]  # of (inputs, outputs, kernel, stride, groups)
 STEM = 32
 EXPANSION = 6
 KERNELS = (3, 3, 5, 3, 5, 5, 3)  # of each stage
@@ -98,8 +99,8 @@ class Lite(nn.Module):
     def __init__(self, variant: Variant = LITE0) -> None:
         super().__init__()
         self.answers = variant.answers
-        self.stem = _layer(3, STEM, 3, stride=2)
-        self.blocks = nn.ModuleList(_blocks(variant))
+        self.stem, blocks = inverted_bottlenecks(variant, _layer)
+        self.blocks = nn.ModuleList(blocks)
 
     def forward(self, images: Images) -> list[Features]:
         """The maps of the four resolutions, finest first."""
@@ -122,12 +123,14 @@ class Lite(nn.Module):
 class InvertedBottleneck(nn.Module):
     """Expand, filter each channel by itself, project; added to its input where the shapes allow it."""
 
-    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, expansion: int) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, kernel: int, stride: int, expansion: int, layer: LayerMaker
+    ) -> None:
         super().__init__()
         inner = inputs * expansion
-        self.expand: nn.Module = _layer(inputs, inner, 1) if expansion > 1 else nn.Identity()
-        self.depthwise = _layer(inner, inner, kernel, stride, groups=inner)
-        self.project = _layer(inner, outputs, 1)[:2]
+        self.expand: nn.Module = layer(inputs, inner, 1) if expansion > 1 else nn.Identity()
+        self.depthwise = layer(inner, inner, kernel, stride, groups=inner)
+        self.project = layer(inner, outputs, 1)[:2]
         self.skips = stride == 1 and inputs == outputs
 
     def forward(self, maps: Maps) -> Maps:
@@ -175,13 +178,20 @@ def _our_name(name: str) -> str:
     return name.removeprefix("_")
 
 
-def _blocks(variant: Variant) -> Iterator[InvertedBottleneck]:
+def inverted_bottlenecks(
+    variant: Variant, layer: LayerMaker
+) -> tuple[nn.Sequential, list[InvertedBottleneck]]:
+    """The stem and the blocks of a variant, made of these layers."""
+    return layer(3, STEM, 3, stride=2), list(_blocks(variant, layer))
+
+
+def _blocks(variant: Variant, layer: LayerMaker) -> Iterator[InvertedBottleneck]:
     inputs = STEM
     stages = zip(variant.widths, KERNELS, STRIDES, variant.n_blocks, strict=True)
     for number, (outputs, kernel, stride, n) in enumerate(stages):
         for repeat in range(n):
             yield InvertedBottleneck(
-                inputs, outputs, kernel, stride if repeat == 0 else 1, EXPANSION if number else 1
+                inputs, outputs, kernel, stride if repeat == 0 else 1, EXPANSION if number else 1, layer
             )
             inputs = outputs
 

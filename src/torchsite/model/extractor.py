@@ -8,6 +8,7 @@ One that derives from `FeatureExtractor` can say more; for all others the defaul
 | `mean`, `std` | None: those of the training data | the model, which normalises the pictures |
 | `pixels` | False; True if the features are the pixels | the model, which bounds and scales other features |
 | `pretrained`, `load_pretrained()` | False: it starts from random weights | the model, when it is new |
+| `evidence_gain` | 1 | the model: how much more than 1/√d the product of features and prototypes counts |
 | `parameter_groups()` | one group, at the full learning rate | the optimiser |
 | `stride(image_shape)` | found by trying a larger picture | the model, when a picture has another size |
 | `receptive_field(channels)` | found from the gradient of a feature | whoever reads maps |
@@ -46,6 +47,7 @@ class FeatureExtractor(nn.Module):
     std: tuple[float, ...] | None = None
     pixels: bool = False
     pretrained: bool = False
+    evidence_gain: float = 1.0
 
     def load_pretrained(self) -> None:
         """Fill in the weights that training starts from; asked only of extractors that are `pretrained`."""

@@ -9,6 +9,7 @@ say of itself stands in `extractor.py`. To add one by name, add its builder to `
 | identity | pictures whose pixels are the evidence (digits, glyphs) | 0 | the picture |
 | small_cnn | the paper's small CNN | 0.9 M | 8×8 |
 | pyramid | two CPU cores: recognises at 4×4, answers at 16×16 | 1.6 M | 16×16 |
+| two_scales | photographs: starts from ImageNet, evidence of small parts and of the whole | 3.5 M | 4×4 |
 | efficientnet_lite0 | few pictures of 64 pixels or more: starts from ImageNet | 3.0 M | 4×4 |
 | efficientnet_lite1, _lite2 | the same, slower and more accurate on ImageNet | 3.8 M, 4.4 M | 4×4 |
 | timm/NAME, torchvision/NAME | any network of the two libraries (`libraries.py`) | | 4×4 |
@@ -29,6 +30,7 @@ from torchsite.model.extractor import FeatureExtractor, ImageShape, ParameterGro
 from torchsite.model.lateral_sum import LateralSum
 from torchsite.model.timm_backbone import TimmExtractor
 from torchsite.model.torchvision_backbone import TorchvisionExtractor
+from torchsite.model.two_scales import TwoScales
 from torchsite.shapes import Features, Images, Size
 
 
@@ -181,6 +183,7 @@ EXTRACTORS: dict[str, Callable[..., FeatureExtractor]] = {
     "identity": Identity,
     "small_cnn": SmallCNN,
     "pyramid": Pyramid,
+    "two_scales": TwoScales,
     "efficientnet_lite0": EfficientNetLite,
     "efficientnet_lite1": EfficientNetLite1,
     "efficientnet_lite2": EfficientNetLite2,

@@ -25,6 +25,7 @@ from torchsite.model.encoder import (
 )
 from torchsite.model.extractor import tried
 from torchsite.model.spatial_generator import SpatialGenerator
+from torchsite.model.two_scale_generator import TwoScaleGenerator
 from torchsite.modes import evaluating
 from torchsite.shapes import Features, Prototypes, Size
 
@@ -121,6 +122,7 @@ GENERATORS: dict[str, Callable[..., nn.Module]] = {
     "trunk": TrunkGenerator,
     "lateral": LateralGenerator,
     "spatial": SpatialGenerator,
+    "two_scales": TwoScaleGenerator,
 }
 
 

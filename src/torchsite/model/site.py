@@ -30,7 +30,7 @@ from torchsite.model.base import ImageClassifier
 from torchsite.model.classifier_front import ClassifierFront, n_classes_of
 from torchsite.model.config import ACTIVATIONS, Part, SiteConfig, describe
 from torchsite.model.explanation import Explanation
-from torchsite.model.extractor import ImageShape
+from torchsite.model.extractor import ImageShape, as_extractor
 from torchsite.model.gallery import Gallery
 from torchsite.model.gallery_files import load_gallery, save_gallery
 from torchsite.model.generators import build_generator, check_prototypes
@@ -59,6 +59,11 @@ class Forward:
     def size_of_prototypes(self) -> Tensor:
         """The mean size of the prototypes."""
         return self.prototypes.detach().abs().mean()
+
+    @property
+    def stages(self) -> tuple[Logits, ...]:
+        """What is judged: the logits."""
+        return (self.logits,)
 
     def raw_of(self, classes: Labels | None) -> Prototypes:
         """The raw prototypes of these classes; None: of all."""
@@ -127,7 +132,8 @@ class SITE(ImageClassifier):
         super().__init__(config, feature_extractor, pretrained)
         pixels, (depth, rows, cols) = self.pixels_are_features, self.feature_shape
         activation = config.activation or ("sigmoid" if pixels else "tanh")
-        self.product_scale = config.product_scale or (1.0 if pixels else (depth * rows * cols) ** -0.5)
+        gain = as_extractor(self.feature_extractor).evidence_gain
+        self.product_scale = config.product_scale or (1.0 if pixels else gain * (depth * rows * cols) ** -0.5)
         self.config = replace(self.config, activation=activation, product_scale=self.product_scale)
         self.bce_slope = BCE_SLOPE[activation]  # maps raw prototypes to logits: (tanh(r) + 1)/2 = σ(2r)
         self.bound_features = nn.Identity() if pixels else ACTIVATIONS[activation]()
@@ -217,10 +223,11 @@ class SITE(ImageClassifier):
         prepared = self.prepare(images)
         with evaluating(self):
             run = self.answer(prepared, relative)
+            prototypes = run.prototypes
         return Explanation(
             prepared,
             run.features,
-            run.prototypes,
+            prototypes,
             run.evidence,
             self.product_scale,
             self.classes,

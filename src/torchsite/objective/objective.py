@@ -97,9 +97,11 @@ class SiteObjective(Objective):
         """One pass over all views; then the classification loss, then every term that counts at this step."""
         step = Step(batch, self.model, self.run(batch.pictures()))
         counts = [len(one.run.features) for one in step.judged]
-        logits = step.run.logits[: sum(counts)]
-        loss = self.classification(logits, batch, counts)
-        losses = {"classification": loss}
+        n = sum(counts)
+        logits = step.run.logits[:n]
+        stages = [self.classification(stage[:n], batch, counts) for stage in step.run.stages]
+        loss = torch.stack(stages).sum()
+        losses = {"classification": stages[-1]}
         for number, term in enumerate(self.terms):
             if term.counts(batch.draws):
                 found = term.loss(step, self._memory(number))

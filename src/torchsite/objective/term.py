@@ -157,7 +157,9 @@ class Term(Tagged, abc.ABC):
 
 def rows_of(run: Forward, rows: slice) -> Forward:
     """Some pictures of a pass."""
-    return replace(run, **{part.name: getattr(run, part.name)[rows] for part in fields(run)})
+    values = {part.name: getattr(run, part.name) for part in fields(run)}
+    maps = {name: value for name, value in values.items() if isinstance(value, Tensor) and value.ndim}
+    return replace(run, **{name: value[rows] for name, value in maps.items()})
 
 
 def own_and_all(losses: Float[Tensor, "batch classes"], labels: Labels) -> Scalar:

@@ -1,0 +1,120 @@
+"""Prototypes for features at two scales (`two_scales.py`), and the evidence of each scale.
+
+    w_i = [ c_i ; G_i(z_whole) / 2 ]
+
+A small part has one prototype for each class, the same everywhere: the evidence of parts is a 1×1
+convolution, which costs next to nothing, however many classes there are. The prototypes of the whole are
+drawn by the spatial generator.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from torchsite.errors import ConfigError
+from torchsite.model.encoder import SPATIAL_WIDTHS
+from torchsite.model.spatial_generator import SpatialGenerator
+from torchsite.model.two_scales import N_PARTS, halved, spread
+from torchsite.shapes import Features, Labels, Logits, Maps, Prototypes, Size
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledForward:
+    """One training pass whose evidence is known for each scale, the smallest first.
+
+    The prototypes are drawn only where somebody wants to see them.
+    """
+
+    features: Features
+    by_scale: Float[Tensor, "batch scales classes rows cols"]
+    size_of_prototypes: Float[Tensor, ""]
+    draw: Callable[[Features], Prototypes]
+    bound: nn.Module
+    is_relative: bool = False
+
+    @property
+    def evidence(self) -> Maps:
+        """That of all scales."""
+        return self.by_scale.sum(1)
+
+    @property
+    def logits(self) -> Logits:
+        """The sums of the evidence."""
+        return self.by_scale.sum((1, -2, -1))
+
+    @property
+    def stages(self) -> tuple[Logits, ...]:
+        """What is judged: each scale with the smaller ones, which do not learn from it.
+
+        So a scale says all it can, and a larger one what the smaller ones could not (as in boosting).
+        """
+        sums = self.by_scale.sum((-2, -1))
+        return tuple(sums[:, k] + sums[:, :k].detach().sum(1) for k in range(sums.shape[1]))
+
+    @property
+    def prototypes(self) -> Prototypes:
+        """Those of all classes, bounded; of a relative pass relative to their mean."""
+        drawn = self.bound(self.raw_of(None))
+        return drawn - drawn.mean(1, keepdim=True) if self.is_relative else drawn
+
+    def raw_of(self, classes: Labels | None) -> Prototypes:
+        """The raw prototypes of these classes; None: of all."""
+        raw = self.draw(self.features).to(self.features.dtype)
+        return raw if classes is None else raw[:, classes]
+
+    def scaled(self, scale: float) -> "ScaledForward":
+        """The same with evidence times a factor."""
+        return replace(self, by_scale=self.by_scale * scale)
+
+    def relative(self) -> "ScaledForward":
+        """The same with evidence and prototypes relative to their means over all classes."""
+        return replace(self, by_scale=self.by_scale - self.by_scale.mean(2, keepdim=True), is_relative=True)
+
+
+class TwoScaleGenerator(nn.Module):
+    """Constant prototypes of `parts` features, drawn ones of the rest."""
+
+    any_size = True
+
+    def __init__(
+        self,
+        depth: int,
+        size: Size,
+        n_classes: int,
+        parts: int = N_PARTS,
+        widths: Sequence[int] = SPATIAL_WIDTHS,
+        trunk: Sequence[int] = (64, 32, 32),
+    ) -> None:
+        super().__init__()
+        if not 0 < parts < depth:
+            raise ConfigError(f"parts: expected fewer than the depth of the features, {depth}, got {parts}")
+        self.n_parts = parts
+        self.templates = nn.Parameter(0.3 * torch.randn(n_classes, parts))
+        coarse = ((size[0] + 1) // 2, (size[1] + 1) // 2)
+        self.drawing = SpatialGenerator(depth - parts, coarse, n_classes, widths, trunk)
+
+    def forward(self, features: Features) -> Prototypes:
+        """Raw prototypes of all classes."""
+        n, _, rows, cols = features.shape
+        templates = self.templates.to(features)[None, :, :, None, None].expand(n, -1, -1, rows, cols)
+        drawn = halved(self.drawing(self.whole(features))).to(features.dtype)
+        return torch.cat([templates, spread(drawn.flatten(1, 2), features).unflatten(1, drawn.shape[1:3])], 2)
+
+    def whole(self, features: Features) -> Features:
+        """The features of the whole picture, on their own grid and at full size."""
+        return 2 * features[:, self.n_parts :, ::2, ::2]
+
+    def fused(self, features: Features, bound: nn.Module) -> ScaledForward:
+        """The evidence of both scales; no prototypes are drawn on the finer grid."""
+        with torch.autocast(features.device.type, enabled=False):
+            cells = bound(self.templates.to(features))
+            parts = torch.einsum("ndrc,kd->nkrc", features[:, : self.n_parts], cells)
+        whole = self.whole(features)
+        drawn = bound(halved(self.drawing(whole)).to(features.dtype))
+        evidence = (drawn * (whole / 2).unsqueeze(1)).sum(2)
+        by_scale = torch.stack([parts, spread(evidence, parts)], 1)
+        size = (cells.detach().abs().mean() + drawn.detach().abs().mean()) / 2
+        return ScaledForward(features, by_scale, size, self, bound)
