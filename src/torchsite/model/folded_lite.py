@@ -2,9 +2,9 @@
 
 Batch norms that keep the statistics of ImageNet scale and shift each channel, so they are folded into the
 convolutions before them: the same function, less work. The blocks up to an eighth of the picture are frozen
-and run without gradients, which would be most of the cost. In the blocks after them the 1×1 convolutions and
-all biases learn; the depthwise kernels stay as ImageNet has them, since the gradient of a 5×5 kernel takes
-several times as long as the rest of its convolution (torch 2.13).
+and run without gradients, which would be most of the cost. In the blocks after them the 1×1 convolutions
+learn; the depthwise ones stay as ImageNet has them, since the gradient of a 5×5 kernel, and of the bias, which
+is found with it, takes twenty times as long as that of the maps (torch 2.13).
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class FoldedLite(nn.Module):
             part.requires_grad_(False)
         for part in self.modules():
             if isinstance(part, DepthwiseConv2d):
-                part.weight.requires_grad_(False)
+                part.requires_grad_(False)
 
     def forward(self, images: Images) -> list[Features]:
         """Finest first."""
