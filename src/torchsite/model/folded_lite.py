@@ -3,8 +3,8 @@
 Batch norms that keep the statistics of ImageNet scale and shift each channel, so they are folded into the
 convolutions before them: the same function, less work. The blocks up to an eighth of the picture are frozen
 and run without gradients, which would be most of the cost. In the blocks after them the 1×1 convolutions
-learn; the depthwise ones stay as ImageNet has them, since the gradient of a 5×5 kernel, and of the bias, which
-is found with it, takes twenty times as long as that of the maps (torch 2.13).
+learn; the depthwise ones stay as ImageNet has them, since the gradient of a 5×5 kernel, and of the bias,
+which is found with it, takes twenty times as long as that of the maps (torch 2.13).
 """
 
 from collections.abc import Mapping

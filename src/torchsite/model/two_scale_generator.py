@@ -92,7 +92,7 @@ class TwoScaleGenerator(nn.Module):
         if not 0 < parts < depth:
             raise ConfigError(f"parts: expected fewer than the depth of the features, {depth}, got {parts}")
         self.n_parts = parts
-        self.templates = nn.Parameter(0.3 * torch.randn(n_classes, parts))
+        self.templates = nn.Parameter(torch.randn(n_classes, parts))
         coarse = ((size[0] + 1) // 2, (size[1] + 1) // 2)
         self.drawing = SpatialGenerator(depth - parts, coarse, n_classes, widths, trunk)
 

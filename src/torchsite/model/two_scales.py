@@ -41,7 +41,7 @@ class TwoScales(FeatureExtractor):
         size: Size,
         parts: int = N_PARTS,
         depth: int = 16,
-        hidden: int = 128,
+        hidden: int = 192,
         common: int = 64,
         variant: str = "lite0",
         fine_tuning: float = 0.15,
@@ -58,7 +58,6 @@ class TwoScales(FeatureExtractor):
         finest, *coarser = self.stages.widths
         self.parts = nn.Sequential(
             conv_block(finest, hidden, kernel=1),
-            conv_block(hidden, hidden, kernel=1),
             nn.Conv2d(hidden, parts, 1),
         )
         self.whole = LateralSum(coarser, common, depth)

@@ -1,4 +1,4 @@
-"""Evidence at two scales: the same function as published, complete, local where it says so, learnt in stages."""
+"""Evidence at two scales: complete, local where it says so, learnt in stages."""
 
 import pytest
 import torch
