@@ -46,7 +46,7 @@ class Table(NamedTuple):
 def prose(name: str) -> dict[str, Any]:
     """The chapters, captions and notes of a kind of report."""
     text: dict[str, Any] = yaml.safe_load(
-        resources.files("torchsite.report").joinpath("templates", f"{name}.yaml").read_text("utf-8")
+        resources.files("torchsite.report").joinpath("templates", f"{name}.yaml").read_text(encoding="utf-8")
     )
     return text
 

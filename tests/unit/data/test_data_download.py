@@ -3,8 +3,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from data_makers import cifar_bin, write_tar
 
+from data_makers import cifar_bin, write_tar
 from torchsite.data import load_dataset, published
 from torchsite.data.download import Remote, fetch
 from torchsite.data.layout import Entry

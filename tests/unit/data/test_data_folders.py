@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 import torch
-from data_makers import picture, write_folder
 
+from data_makers import picture, write_folder
 from torchsite.data import imagecache, load_dataset
 from torchsite.errors import ConfigError, DataError
 

@@ -2,8 +2,8 @@ import io
 import sys
 
 import pytest
-from data_makers import write_folder
 
+from data_makers import write_folder
 from torchsite.data import load_dataset
 from torchsite.data.progress import progress_bar
 

@@ -6,8 +6,8 @@ import threading
 import numpy as np
 import pytest
 import torch
-from data_makers import write_folder
 
+from data_makers import write_folder
 from torchsite.data import imagecache, load_dataset, shards
 from torchsite.data.shards import Shards
 from torchsite.errors import DataError
