@@ -149,8 +149,8 @@ def section(result: Result, pictures: Pictures) -> str:
     header = ["explainer", "", *CONSISTENCY, "paper, raw", "pictures", "ms a picture"]
     leaders = ", ".join(f"{name}: {spoken(who)}" for name, who in result.values["first"].items())
     return (
-        head(result, "self-consistency of all methods (Table 1)")
-        + f"First in {leaders}.\n\n"
+        head(result, "self-consistency (Table 1)")
+        + f"Of the {len(rows)} rows that were measured, first in {leaders}.\n\n"
         + markdown_table(header, rows)
         + notes_on(table)
         + pictures.chart(result.name, "Raw, floor, calibrated and centred self-consistency of all methods")

@@ -2,7 +2,7 @@
 
     results/NAME.json, NAME.npz      what experiments and benchmarks found
     docs/templates/*.md.j2           the prose, and which results stand where
-    docs/                            the pages, and docs/pictures their figures
+    docs/                            the pages, docs/results the tables, docs/pictures their figures
     README.md                        the front page, from its template like the others
     src/torchsite/weights/*          a card beside each model
 
@@ -10,7 +10,8 @@ The pictures of some data sets may not be published: their arrays stay in the fo
 documentation shows what can be drawn without them.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from os.path import normpath
 from pathlib import Path
 
@@ -18,9 +19,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from experiments.cache import load_arrays
 from experiments.cards import card_context
+from experiments.claims import claims_table
 from experiments.headlines import headline_table, training_words
 from experiments.provenance import WEIGHTS, Fingerprints, note, of_shipped, shipped_weights
-from experiments.registry import EXPERIMENTS, Experiment, Figures
+from experiments.registry import EXPERIMENTS, OTHER_PAGES, Experiment, Figures
 from experiments.section import Pictures
 from torchsite.errors import ConfigError
 from torchsite.files import write_atomically
@@ -32,6 +34,7 @@ NEWLINES = "\n\n"
 # Which page each template gives.
 PAGES = {
     "results.md.j2": "results.md",
+    "server.md.j2": "results/server.md",
     "leaderboard.md.j2": "leaderboard.md",
     "metrics.md.j2": "metrics.md",
     "scaling.md.j2": "scaling.md",
@@ -88,6 +91,7 @@ def write_pages(checkout: Path) -> list[Path]:
     docs = checkout / "docs"
     pages = {Path(normpath(docs / page)): fill(checkout, template) for template, page in PAGES.items()}
     pages |= {folder / CARD_FILE: fill_card(checkout, folder) for folder in model_folders(checkout)}
+    pages |= {docs / page: text for page, text in tables(checkout).items()}
     return [write_atomically(path, text.encode()) for path, text in pages.items() if text]
 
 
@@ -103,7 +107,8 @@ def fill(
         of_shipped=lambda name, *models: of_shipped(found[name], models, shipped),
         headlines=headline_table(found, shipped),
         training=training_words(found, shipped),
-        sections=list(sections(found, folder, shipped)),
+        claims=claims_table(found, shipped),
+        pages=contents(found),
         section=lambda name, pictures: _section(EXPERIMENTS[name], found, folder, pictures, shipped),
     )
     return text if text.strip() else ""
@@ -136,11 +141,34 @@ def _template(checkout: Path, name: str) -> Template:
     return environment.get_template(name)
 
 
-def sections(found: Mapping[str, Result], folder: Path, shipped: Fingerprints) -> Iterator[str]:
-    """The sections of all experiments whose results are there, in the order of the page."""
-    for experiment in EXPERIMENTS.values():
-        if experiment.result_name in found:
-            yield _section(experiment, found, folder, "pictures", shipped)
+def tables(
+    checkout: Path, results: Path | None = None, shipped: Fingerprints | None = None
+) -> dict[str, str]:
+    """The page of every experiment whose result is there, by its place in docs/."""
+    folder = results or checkout / "results"
+    found = read_results(folder)
+    shipped = shipped_weights(checkout) if shipped is None else shipped
+    return {
+        experiment.page: as_page(_section(experiment, found, folder, "../pictures", shipped))
+        for experiment in EXPERIMENTS.values()
+        if experiment.result_name in found and experiment.result_name not in OTHER_PAGES
+    }
+
+
+def as_page(section: str) -> str:
+    """A section as a page in docs/results: headings one level up, links one folder up."""
+    text = re.sub(r"^##(?=#* )", "#", section, flags=re.MULTILINE)
+    text = text if text.startswith("# ") else re.sub(r"^#+(?= )", "#", text, count=1)
+    return re.sub(r"\]\((?=design/|[a-z]+\.md)", "](../", text).rstrip() + "\n"
+
+
+def contents(found: Mapping[str, Result]) -> str:
+    """A list of all pages with tables."""
+    return "\n".join(
+        f"- [{experiment.result_name}]({experiment.page}): {experiment.shows}"
+        for experiment in EXPERIMENTS.values()
+        if experiment.result_name in found
+    )
 
 
 def with_note(section: str, note: str) -> str:

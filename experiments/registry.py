@@ -25,6 +25,15 @@ Arrays = Mapping[str, "Tensor"]
 Figures = Mapping[str, "Figure"]
 
 
+# Results whose tables stand on a page of prose.
+OTHER_PAGES = {
+    "leaderboard": "leaderboard.md",
+    "ablation": "leaderboard.md",
+    "generators": "design/generators.md",
+    "fooled": "metrics.md",
+}
+
+
 class ExperimentModule(Protocol):
     """What the module of an experiment holds. Figures and sections come from files, never from models."""
 
@@ -49,6 +58,11 @@ class Experiment:
     writes: str = ""  # the name of its result, if it is not that of the experiment
     public: bool = False  # whether the documentation may show its pictures
     models: tuple[str, ...] = ()  # those of the package that it measures, by the names of their folders
+
+    @property
+    def page(self) -> str:
+        """Where in docs/ its tables stand: a page of its own, unless a page of prose has them."""
+        return OTHER_PAGES.get(self.result_name, f"results/{self.result_name}.md")
 
     @property
     def result_name(self) -> str:
@@ -134,7 +148,7 @@ _ALL = (
         models=models_of("cifar10"),
     ),
     *_of_pairs("sheet", "all explanations of one picture in two poses (Figure 4)", "method_sheet"),
-    *_of_pairs("consistency", "self-consistency of all methods (Table 1)"),
+    *_of_pairs("consistency", "self-consistency (Table 1)"),
     *_of_pairs("mask_k", "accuracy and log-odds with pixels masked, all methods (Figure 5)"),
     *_of_pairs("truth", "measures that a template cannot pass, all methods"),
     Experiment("fooled", "which measures map-makers without knowledge fool", "fooled"),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from experiments.publish import fill
+from experiments.publish import fill, tables
 from experiments.registry import EXPERIMENTS
 from experiments.section import Pictures
 from torchsite.randomness import make_rng
@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[2]
 
 def page(template, folder):
     """A page of the documentation, filled with the results of a folder, whatever weights they are of."""
+    if template == "results":
+        return "\n".join(tables(ROOT, folder, shipped={}).values())
     return fill(ROOT, f"{template}.md.j2", folder, shipped={})
 
 

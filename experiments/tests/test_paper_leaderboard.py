@@ -9,8 +9,7 @@ from hypothesis import given as given_values
 from hypothesis import strategies as st
 from made_up import section
 
-from experiments import experiment as experiments
-from experiments import leaderboard
+from experiments import leaderboard, registry
 from experiments.leaderboard import ablation, experiment, tables
 from experiments.leaderboard.board import rank_rows
 from experiments.leaderboard.columns import COLUMNS, RANKED
@@ -146,7 +145,7 @@ def test_the_section_and_the_figures_come_from_the_file(played):
 
 def test_a_file_of_twenty_lines_adds_a_model_and_a_method(tmp_path):
     assert len(YOUR_OWN.read_text().splitlines()) <= 20
-    board = experiments.find_experiment("leaderboard")
+    board = registry.find_experiment("leaderboard")
     result = board.run(tmp_path, quick=True, add=YOUR_OWN, only=["mine"], data=["digits"], seeds=[0])
     (row,) = result.values["boards"]["digits"]["rows"]
     assert row["title"] == "small CNN"

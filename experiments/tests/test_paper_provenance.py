@@ -9,7 +9,7 @@ from experiments import provenance
 from experiments.accuracy import what_was_equal
 from experiments.cache import save_result
 from experiments.provenance import note, of_shipped, shipped_weights, stated
-from experiments.publish import fill, read_results
+from experiments.publish import fill, read_results, tables
 from experiments.registry import EXPERIMENTS
 from torchsite.errors import ConfigError
 from torchsite.results import Result
@@ -58,22 +58,28 @@ def test_a_result_that_does_not_say_what_it_measured_is_not_written(tmp_path):
 
 
 def pointing(**config):
-    row = {"method": "grad_cam", "n_images": 9, "options": {}, "ms_per_image": 1.0}
+    row = {"n_images": 9, "options": {}, "ms_per_image": 1.0}
     scores = {name: estimate(0.7654) for name in ("raw", "floor", "calibrated", "centred")}
     pose = {f"tau_{tau}": estimate(0.8765) for tau in range(4)}
     nowhere = {"untransformed": 0.1, "transformed": 0.1}
     table = [
         row
-        | {"model": kind, "self_consistency": scores, "transformed": pose, "untransformed": pose}
+        | {
+            "model": kind,
+            "method": method,
+            "self_consistency": scores,
+            "transformed": pose,
+            "untransformed": pose,
+        }
         | {"anywhere": nowhere, "centre": nowhere}
-        for kind in ("site", "black_box")
+        for kind, method in (("site", "self_explanation"), ("site", "grad_cam"), ("black_box", "grad_cam"))
     ]
     verdict = {"transformed": None, "untransformed": None}
     values = {"table": table, "accuracy": {}, "verdict": verdict, "paper": {}}
     return result("mnist_pointing", values, recipe="mnist", **config)
 
 
-@pytest.mark.parametrize("template", ["README.md.j2", "results.md.j2"])
+@pytest.mark.parametrize("template", ["README.md.j2", "results.md.j2", "tables"])
 def test_pages_draw_a_number_of_these_weights_and_leave_one_of_others_out(template, tmp_path):
     shipped = shipped_weights(ROOT)
     accuracy = read_results(ROOT / "results")["accuracy_mnist"]
@@ -83,13 +89,17 @@ def test_pages_draw_a_number_of_these_weights_and_leave_one_of_others_out(templa
         black_box = shipped["mnist_black_box"] if name == "theirs" else OLD
         weights = {"site": site, "black_box": black_box}
         pointing(weights=weights).save(tmp_path / "mnist_pointing.json")
-        pages[name] = fill(ROOT, template, tmp_path)
+        pages[name] = drawn(template, tmp_path)
     pointing().save(tmp_path / "mnist_pointing.json")
-    pages["nothing stated"] = fill(ROOT, template, tmp_path)
-    digits = "0.77" if template == "README.md.j2" else "0.7654"
+    pages["nothing stated"] = drawn(template, tmp_path)
+    digits = {"README.md.j2": "0.77", "results.md.j2": "0.8765"}.get(template, "0.7654")
     assert [name for name, text in pages.items() if digits in text] == ["theirs"]
     assert "ot measured on the weights that ship" in pages["others"]
     assert "ot measured on the weights that ship" in pages["nothing stated"]
+
+
+def drawn(template, folder):
+    return "".join(tables(ROOT, folder).values()) if template == "tables" else fill(ROOT, template, folder)
 
 
 def test_every_experiment_on_models_that_ship_names_them():

@@ -16,6 +16,7 @@ from experiments.publish import (
     find_checkout,
     model_folders,
     publish,
+    tables,
     with_note,
 )
 from experiments.registry import EXPERIMENTS
@@ -39,15 +40,33 @@ def test_the_documentation_is_what_templates_and_results_give(template, path):
     assert text == fill(ROOT, template), "run python tools/write_docs.py"
 
 
+def test_the_tables_are_what_results_give():
+    given = tables(ROOT) | {"results/server.md": fill(ROOT, "server.md.j2")}
+    written = {f"results/{path.name}": path.read_text() for path in (ROOT / "docs/results").glob("*.md")}
+    assert written == given, "run python tools/write_docs.py"
+
+
+def test_every_page_with_tables_has_its_place_in_the_site_and_on_the_page_of_results():
+    site, results = ((ROOT / name).read_text() for name in ("mkdocs.yml", "docs/results.md"))
+    for path in (ROOT / "docs" / "results").glob("*.md"):
+        assert f"results/{path.name}" in site, path.name
+        assert f"](results/{path.name})" in results, path.name
+
+
+def test_the_page_of_results_is_short():
+    assert len((ROOT / "docs" / "results.md").read_text().splitlines()) <= 200
+
+
 @pytest.mark.parametrize("folder", model_folders(ROOT), ids=lambda folder: folder.name)
 def test_the_cards_are_what_template_and_results_give(folder):
     assert (folder / "README.md").read_text() == fill_card(ROOT, folder), "run python tools/write_docs.py"
 
 
 def test_every_figure_of_the_pages_is_there():
+    pages = [*PAGES.values(), *(f"results/{path.name}" for path in (ROOT / "docs/results").glob("*.md"))]
     links = [
         (ROOT / "docs" / path).parent / link.partition(")")[0]
-        for path in PAGES.values()
+        for path in pages
         for link in (ROOT / "docs" / path).read_text().split("](")[1:]
         if ".png" in link.partition(")")[0]
     ]
@@ -84,9 +103,10 @@ def test_a_published_result_stands_on_the_page_with_its_figure(checkout):
         "docs/metrics.md",
         "docs/scaling.md",
         "README.md",
+        "docs/results/mnist_explanations.md",
     ]
-    text = (checkout / "docs" / "results.md").read_text()
-    assert "](pictures/results-mnist_explanations.png)" in text
+    text = (checkout / "docs" / "results" / "mnist_explanations.md").read_text()
+    assert "](../pictures/results-mnist_explanations.png)" in text
     assert "`torchsite reproduce mnist_explanations --publish` → `results/mnist_explanations.json`" in text
 
 
@@ -200,7 +220,7 @@ def test_costs_of_training_say_what_was_missed(tmp_path):
 def page_of(folder, rates):
     values = {"updates_per_second": rates, "load": {"mnist": LOAD}}
     Result("web", values, {"seconds": 30.0, "clients": 8}, 0, 90.0).save(folder / "web.json")
-    return page("results", folder)
+    return page("server", folder)
 
 
 def test_rates_loads_and_failures_have_their_columns(tmp_path):
@@ -221,8 +241,8 @@ def test_sections_stand_in_the_order_of_the_paper_and_other_results_have_none(tm
         shutil.copy(ROOT / "results" / f"{name}.json", tmp_path)
     save(tmp_path, "other", {})
     text = page("results", tmp_path)
-    places = [text.index(title) for title in ("Table 2", "Table 1", "Figure 5")]
+    places = [text.index(title) for title in ("(Table 2)", "(Table 1)", "(Figure 5)")]
     assert places == sorted(places)
-    assert "CIFAR-10: self-consistency of all methods" in text
-    assert "](pictures/results-cifar10_mask_k.png)" in text
+    assert "CIFAR-10: self-consistency (Table 1)" in text
+    assert "](../pictures/results-cifar10_mask_k.png)" in text
     assert "Figure 4" not in text

@@ -89,9 +89,9 @@ def test_reproduce_publishes_whole_runs_into_a_checkout(tmp_path, monkeypatch):
     (tmp_path / "results").mkdir()
     (tmp_path / "docs" / "templates").mkdir(parents=True)
     for template in PAGES:
-        (tmp_path / "docs" / "templates" / template).write_text("{{ sections | join }}")
+        (tmp_path / "docs" / "templates" / template).write_text("{{ pages }}")
     said = run("reproduce", "families", "--publish")
     assert f"published: {tmp_path / 'results' / 'families.json'}" in said
     assert Result.load(tmp_path / "runs" / "families" / "families.json") == made
     assert Result.load(tmp_path / "results" / "families.json") == made
-    assert "Beyond turns and shifts" in (tmp_path / "docs" / "results.md").read_text()
+    assert "Beyond turns and shifts" in (tmp_path / "docs" / "results" / "families.md").read_text()
