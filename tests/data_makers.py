@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import pickle
 import struct
 import tarfile
 from pathlib import Path
@@ -45,26 +44,6 @@ def cifar_bin(n=4):
     return {
         f"{name}.bin": np.column_stack([labels, pixels]).tobytes() for name, (pixels, labels) in parts.items()
     }
-
-
-def cifar_py(n=4):
-    """Name → content of the six pickled batches, written by Python 3 in the old protocol."""
-    parts = {name: cifar_rows(n, seed) for seed, name in enumerate(BATCHES)}
-    return {
-        name: pickle.dumps({b"data": pixels, b"labels": labels.tolist(), b"batch_label": b"x"}, protocol=2)
-        for name, (pixels, labels) in parts.items()
-    }
-
-
-def python2_batch(pixels, labels):
-    """A batch as Python 2 pickled it, opcode by opcode: strings, and numpy arrays by `_reconstruct`."""
-    raw = pixels.tobytes()
-    out = [b"\x80\x02}(", b"U\x04data", b"cnumpy.core.multiarray\n_reconstruct\n", b"(cnumpy\nndarray\n"]
-    out += [b"K\x00\x85U\x01btR", b"(K\x01", struct.pack("<cI", b"J", pixels.shape[0])]
-    out += [struct.pack("<cI", b"J", pixels.shape[1]), b"\x86", b"cnumpy\ndtype\n(U\x02u1K\x00K\x01tR"]
-    out += [b"(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb", b"\x89"]
-    out += [b"T", struct.pack("<I", len(raw)), raw, b"tb", b"U\x06labels", b"]("]
-    return b"".join([*out, *(b"K" + bytes([label]) for label in labels.tolist()), b"e", b"u."])
 
 
 def write_all(folder: Path, files):

@@ -22,7 +22,7 @@ import yaml
 from PIL import Image
 
 from torchsite.configs import to_mapping
-from torchsite.data import as_images, cifar, idx
+from torchsite.data import as_images, idx
 from torchsite.data.label_tables import labelled_rows, read_label_table
 from torchsite.data.pictures import decode
 from torchsite.data.request import Request
@@ -180,10 +180,6 @@ def idx_file(content: bytes) -> None:
     idx.read_idx(file(content, "images-idx3-ubyte"), 3)
 
 
-def cifar_pickle(content: bytes) -> None:
-    cifar._read_py(file(content, "data_batch_1"))
-
-
 def dicom(content: bytes) -> None:
     decode(file(content, "picture.dcm"), 16)
 
@@ -200,7 +196,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "checkpoint": checkpoint,
     "result": result,
     "idx": idx_file,
-    "cifar_pickle": cifar_pickle,
 }
 if importlib.util.find_spec("pydicom"):
     TARGETS["dicom"] = dicom
@@ -326,13 +321,6 @@ def idx_files() -> list[bytes]:
     return [bytes([0, 0, 8, 3]) + np.array([2, 3, 3], ">i4").tobytes() + bytes(18)]
 
 
-def cifar_pickles() -> list[bytes]:
-    import pickle
-
-    batch = {b"data": np.zeros((2, 3072), np.uint8), b"labels": [0, 1]}
-    return [pickle.dumps(batch, protocol) for protocol in (0, 2)]
-
-
 @functools.cache
 def seeds(name: str) -> tuple[bytes, ...]:
     """Where the search for bad inputs starts."""
@@ -350,6 +338,5 @@ def seeds(name: str) -> tuple[bytes, ...]:
         "checkpoint": checkpoints,
         "result": lambda: [json.dumps(RESULT).encode()],
         "idx": idx_files,
-        "cifar_pickle": cifar_pickles,
     }
     return tuple(makers[name]())

@@ -1,6 +1,4 @@
-import pickle
 import struct
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from experiments.bam.dataset import _draw
 from torchsite.data import Dataset, batches, to_float
 from torchsite.data.idx import read_idx
-from torchsite.data.pickles import load_inert
 from torchsite.data.splitting import held_out
 from torchsite.errors import DataError
 from torchsite.randomness import make_rng
@@ -101,38 +98,3 @@ def test_drawing_repeats_nothing_before_all_came(n_available, n, seed):
     for start in range(0, n, n_available):
         turn = drawn[start : start + n_available]
         assert len(set(turn)) == len(turn)
-
-
-plain = (
-    st.none() | st.booleans() | st.integers() | st.binary(min_size=1) | st.text() | st.lists(st.integers())
-)
-
-
-@given(values=st.dictionaries(st.text(), plain), pixels=arrays(np.uint8, (3, 5)), protocol=st.integers(0, 4))
-@settings(max_examples=50)
-def test_plain_pickles_are_read(values, pixels, protocol):
-    content = pickle.dumps(values | {"data": pixels}, protocol=protocol)
-    assert np.array_equal(load_inert(content, "batch")["data"], pixels)
-
-
-@given(content=st.binary(max_size=200))
-def test_bytes_that_are_no_batch_are_a_data_error(content):
-    with suppress(DataError):
-        assert isinstance(load_inert(content, "batch"), dict)
-
-
-@given(where=st.integers(0, 10_000), byte=st.integers(0, 255))
-def test_damaged_batches_are_a_data_error_or_data(where, byte):
-    content = bytearray(pickle.dumps({"data": np.zeros((2, 4), np.uint8), "labels": [1, 2]}, protocol=2))
-    content[where % len(content)] = byte
-    with suppress(DataError):
-        assert isinstance(load_inert(bytes(content), "batch"), dict)
-
-
-@given(
-    name=st.sampled_from(["os system", "builtins eval", "builtins getattr", "numpy load", "subprocess Popen"])
-)
-def test_names_that_could_act_are_refused(name):
-    module, attribute = name.split()
-    with pytest.raises(DataError, match=f"{module}.{attribute}"):
-        load_inert(f"c{module}\n{attribute}\n(S'true'\ntR.".encode(), "batch")

@@ -4,13 +4,42 @@ Checksums of idx files and batches are those of the content, so a file packed ag
 `Remote`s are of the file as its publisher offers it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from torchsite.data.cifar import bin_files, py_files, read_bin_folder, read_py_folder
+from torchsite.data.cifar import bin_files, read_bin_folder
+from torchsite.data.dataset import Dataset
 from torchsite.data.download import Remote
 from torchsite.data.food101 import food_files, read_food101
-from torchsite.data.idx import idx_files, read_idx_folder
-from torchsite.data.layout import Entry, Layout
+from torchsite.data.idx import find_idx, idx_files, read_idx_folder
+from torchsite.data.request import Request
+from torchsite.shapes import Labels, Pixels
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A published data set: its classes, how it lies on disk, its original archives, where to fetch it.
+
+    `folders` are the usual ones below a data directory, `files` names those of a split, `read` reads them.
+    """
+
+    title: str
+    classes: tuple[str, ...]
+    home: str
+    folders: tuple[str, ...] = ()
+    files: Callable[[str], tuple[str, ...]] = lambda half: ()
+    read: Callable[[Path, Request], tuple[Pixels, Labels] | Dataset] | None = None
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    archives: tuple[str, ...] = ()
+    remotes: tuple[Remote, ...] = ()
+
+    def found(self, folder: Path, half: str) -> tuple[Path, ...] | None:
+        """The files of a split in `folder`, if all are there."""
+        paths = [find_idx(folder, name) for name in self.files(half)]
+        present = tuple(path for path in paths if path is not None)
+        return present if len(present) == len(paths) else None
+
 
 DIGITS = tuple("0123456789")
 CLOTHES = (
@@ -50,14 +79,6 @@ CIFAR_BIN = {
     "data_batch_5.bin": "sha256:755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
     "test_batch.bin": "sha256:8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
 }
-CIFAR_PY = {
-    "data_batch_1": "md5:c99cafc152244af753f735de768cd75f",
-    "data_batch_2": "md5:d4bba439e000b95fd0a9bffe97cbabec",
-    "data_batch_3": "md5:54ebc095f3ab1f0389bbae665268c751",
-    "data_batch_4": "md5:634d18415352ddfa80567beed471001a",
-    "data_batch_5": "md5:482c414d41f54cd18b22e5b47cb7c3cb",
-    "test_batch": "md5:40351d587109b95175f43aff81a1287e",
-}
 
 CATALOGUE: Mapping[str, Entry] = {
     "mnist_sample": Entry("6,000 digits of MNIST, embedded in torchsite", DIGITS, "embedded in torchsite"),
@@ -65,11 +86,10 @@ CATALOGUE: Mapping[str, Entry] = {
         title="MNIST, 28×28 handwritten digits",
         classes=DIGITS,
         home="http://yann.lecun.com/exdb/mnist/",
-        layouts=(
-            Layout(
-                ("mnist", "MNIST/raw", "MNIST", "mnist/raw", "."), idx_files, read_idx_folder, MNIST_CONTENT
-            ),
-        ),
+        folders=("mnist", "MNIST/raw", "MNIST", "mnist/raw", "."),
+        files=idx_files,
+        read=read_idx_folder,
+        checksums=MNIST_CONTENT,
         remotes=(
             Remote("train-images-idx3-ubyte.gz", "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873", MNIST_MIRRORS),
             Remote("train-labels-idx1-ubyte.gz", "md5:d53e105ee54ea40749a09fcbcd1e9432", MNIST_MIRRORS),
@@ -81,14 +101,10 @@ CATALOGUE: Mapping[str, Entry] = {
         title="Fashion-MNIST, 28×28 clothes",
         classes=CLOTHES,
         home="https://github.com/zalandoresearch/fashion-mnist",
-        layouts=(
-            Layout(
-                ("fashion_mnist", "fashion-mnist", "FashionMNIST/raw", "FashionMNIST", "."),
-                idx_files,
-                read_idx_folder,
-                FASHION_CONTENT,
-            ),
-        ),
+        folders=("fashion_mnist", "fashion-mnist", "FashionMNIST/raw", "FashionMNIST", "."),
+        files=idx_files,
+        read=read_idx_folder,
+        checksums=FASHION_CONTENT,
         remotes=(
             Remote("train-images-idx3-ubyte.gz", "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d", FASHION_MIRRORS),
             Remote("train-labels-idx1-ubyte.gz", "md5:25c81989df183df01b3e8a0aad5dffbe", FASHION_MIRRORS),
@@ -100,28 +116,20 @@ CATALOGUE: Mapping[str, Entry] = {
         title="CIFAR-10, 32×32 photographs of things",
         classes=THINGS,
         home="https://www.cs.toronto.edu/~kriz/cifar.html",
-        layouts=(
-            Layout(
-                ("cifar-10-batches-bin", "cifar10/cifar-10-batches-bin", "."),
-                bin_files,
-                read_bin_folder,
-                CIFAR_BIN,
-            ),
-            Layout(
-                ("cifar-10-batches-py", "cifar10/cifar-10-batches-py", "."),
-                py_files,
-                read_py_folder,
-                CIFAR_PY,
-            ),
-        ),
-        archives=("cifar-10-binary.tar.gz", "cifar-10-python.tar.gz"),
+        folders=("cifar-10-batches-bin", "cifar10/cifar-10-batches-bin", "."),
+        files=bin_files,
+        read=read_bin_folder,
+        checksums=CIFAR_BIN,
+        archives=("cifar-10-binary.tar.gz",),
         remotes=(Remote("cifar-10-binary.tar.gz", "md5:c32a1d4ab5d03f1284b67883e8d87530", TORONTO),),
     ),
     "food101": Entry(
         title="Food-101, photographs of 101 dishes",
         classes=(),
         home="https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/",
-        layouts=(Layout(("food-101", "food101", "food101/food-101", "."), food_files, read_food101),),
+        folders=("food-101", "food101", "food101/food-101", "."),
+        files=food_files,
+        read=read_food101,
         archives=("food-101.tar.gz",),
         remotes=(Remote("food-101.tar.gz", "md5:85eeb15f3717b99a5da872d97d918f87", ZURICH),),
     ),

@@ -4,6 +4,7 @@ A download grows in a `.part` file beside its target. Only a complete file with 
 renamed, in one step, so a file that has its final name is a whole one.
 """
 
+import hashlib
 import logging
 import urllib.error
 import urllib.request
@@ -14,7 +15,6 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import BinaryIO
 
-from torchsite.data.checksums import file_matches
 from torchsite.data.progress import progress_bar
 from torchsite.errors import DataError
 
@@ -57,6 +57,13 @@ def fetch(remote: Remote, folder: Path, *, progress: bool = True) -> Path:
     return target
 
 
+def digest(stream: BinaryIO, like: str) -> str:
+    """The checksum of what is left in a stream, written as another is: `md5:…` or `sha256:…`."""
+    kind = like.partition(":")[0]
+    state = hashlib.file_digest(stream, lambda: hashlib.new(kind, usedforsecurity=False))  # type: ignore[arg-type]
+    return f"{kind}:{state.hexdigest()}"
+
+
 def _fetch_from_any(remote: Remote, part: BinaryIO, progress: bool) -> None:
     failures = []
     for url in remote.urls:
@@ -65,7 +72,8 @@ def _fetch_from_any(remote: Remote, part: BinaryIO, progress: bool) -> None:
         except (OSError, HTTPException) as error:
             failures.append(f"{url}: {error}")
             continue
-        if file_matches(Path(part.name), remote.checksum):
+        part.seek(0)
+        if digest(part, remote.checksum) == remote.checksum:
             return
         part.truncate(0)
         failures.append(f"{url}: wrong checksum, expected {remote.checksum}; what came was thrown away")

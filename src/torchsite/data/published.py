@@ -1,16 +1,16 @@
 """Find a catalogued data set on disk, or fetch it."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from torchsite.data.archives import unpacked
-from torchsite.data.catalogue import CATALOGUE
-from torchsite.data.checksums import check_content, content_digest
+from torchsite.data.catalogue import CATALOGUE, Entry
 from torchsite.data.dataset import Dataset
-from torchsite.data.download import fetch
-from torchsite.data.layout import Entry, Layout
+from torchsite.data.download import digest, fetch
+from torchsite.data.idx import open_maybe_gzipped
 from torchsite.data.paths import cache_directory, search_directories
 from torchsite.data.request import Request
 from torchsite.errors import ConfigError, DataError
@@ -19,9 +19,8 @@ logger = logging.getLogger(__name__)
 
 
 class Find(NamedTuple):
-    """A layout that was found, and where."""
+    """The folder and the files of a split."""
 
-    layout: Layout
     folder: Path
     files: tuple[Path, ...]
 
@@ -29,11 +28,12 @@ class Find(NamedTuple):
 def load_published(request: Request) -> Dataset:
     """A catalogued set from disk; from its publisher if it is not there and `download` allows it."""
     entry = CATALOGUE[request.name]
+    assert entry.read is not None  # sets that have no reader are loaded elsewhere
     find = _search(entry, request) or _download(entry, request)
     logger.info("%s: reading %s", request.name, find.folder)
     if request.verify:
-        _verify(find, request)
-    answer = find.layout.read(find.folder, request)
+        _verify(entry, find, request)
+    answer = entry.read(find.folder, request)
     if isinstance(answer, Dataset):
         return answer
     return Dataset(*answer, classes=entry.classes, name=request.name, split=request.split)
@@ -42,35 +42,27 @@ def load_published(request: Request) -> Dataset:
 def missing_message(request: Request, entry: Entry) -> str:
     """What to fetch, from where, and which directory to name."""
     looked = ", ".join(str(place) for place in search_directories(request.data_dir))
-    lines = [f"{request.name} ({entry.title}) is not here: looked in {looked}"]
-    for layout in entry.layouts:
-        names, folders = ", ".join(layout.files(request.half)), ", ".join(layout.folders)
-        lines.append(f"  expected {names} in one of: {folders}")
-    if entry.archives:
-        lines.append(f"  or the archive {' or '.join(entry.archives)}")
+    names, folders = ", ".join(entry.files(request.half)), ", ".join(entry.folders)
     urls = [url for remote in entry.remotes for url in remote.urls[:1]] or [entry.home]
-    lines.append(f"  fetch {' '.join(urls)}")
-    lines.append("  into a directory, and name it with data_dir=… or the environment variable TORCHSITE_DATA")
+    lines = [
+        f"{request.name} ({entry.title}) is not here: looked in {looked}",
+        f"  expected {names} in one of: {folders}",
+        *([f"  or the archive {' or '.join(entry.archives)}"] if entry.archives else []),
+        f"  fetch {' '.join(urls)}",
+        "  into a directory, and name it with data_dir=… or the environment variable TORCHSITE_DATA",
+    ]
     return "\n".join(lines)
 
 
 def _search(entry: Entry, request: Request) -> Find | None:
-    """The first layout, or unpacked archive, in the first directory that has one."""
+    """The first usual folder, or unpacked archive, in the first directory that has one."""
     for place in search_directories(request.data_dir):
-        archives = _archives(entry, place, request)
-        find = next(_finds(entry, [place], request), None) or next(_finds(entry, archives, request), None)
-        if find is not None:
-            return find
+        for root in chain([place], _archives(entry, place, request)):
+            for folder in entry.folders:
+                files = entry.found(root / folder, request.half)
+                if files and not _is_another_set(entry, files, request.half):
+                    return Find(root / folder, files)
     return None
-
-
-def _finds(entry: Entry, roots: Iterable[Path], request: Request) -> Iterator[Find]:
-    for root in roots:
-        for layout in entry.layouts:
-            for folder in layout.folders:
-                files = layout.found(root / folder, request.half)
-                if files and not _is_another_set(entry, layout, files, request.half):
-                    yield Find(layout, root / folder, files)
 
 
 def _archives(entry: Entry, place: Path, request: Request) -> Iterator[Path]:
@@ -78,19 +70,33 @@ def _archives(entry: Entry, place: Path, request: Request) -> Iterator[Path]:
     return (unpacked(path, progress=request.progress) for path in paths if path.is_file())
 
 
-def _is_another_set(entry: Entry, layout: Layout, files: tuple[Path, ...], half: str) -> bool:
+def _is_another_set(entry: Entry, files: tuple[Path, ...], half: str) -> bool:
     """MNIST and its relatives share file names: the labels, a small file, tell them apart."""
-    name = layout.files(half)[-1]
-    rivals = [other for other in CATALOGUE.values() if other is not entry]
-    known = {rival.checksums.get(name) for other in rivals for rival in other.layouts} - {None}
-    return bool(known) and content_digest(files[-1], "sha256") in known
+    name = entry.files(half)[-1]
+    known = {other.checksums.get(name) for other in CATALOGUE.values() if other is not entry} - {None}
+    return bool(known) and _content_digest(files[-1], "sha256") in known
 
 
-def _verify(find: Find, request: Request) -> None:
-    if not find.layout.checksums:
+def _verify(entry: Entry, find: Find, request: Request) -> None:
+    """An error unless the content of each file is the published one."""
+    if not entry.checksums:
         raise ConfigError(f"{request.name} has no published checksums of its files: call without verify=True")
-    for name, path in zip(find.layout.files(request.half), find.files, strict=True):
-        check_content(path, find.layout.checksums[name])
+    for name, path in zip(entry.files(request.half), find.files, strict=True):
+        expected = entry.checksums[name]
+        if (found := _content_digest(path, expected)) != expected:
+            raise DataError(
+                f"{path} differs from the published file: expected {expected}, got {found}: "
+                "delete it and fetch it again"
+            )
+
+
+def _content_digest(path: Path, like: str) -> str:
+    """The checksum of a file's content: the same whether or not it is gzipped, and however well."""
+    try:
+        with open_maybe_gzipped(path) as stream:
+            return digest(stream, like)
+    except (OSError, EOFError) as error:
+        raise DataError(f"{path} is truncated or damaged ({error}): delete it and fetch it again") from error
 
 
 def _download(entry: Entry, request: Request) -> Find:

@@ -19,7 +19,6 @@ from torch import Tensor
 
 from torchsite.errors import ShapeError, did_you_mean
 from torchsite.model.gallery import Gallery
-from torchsite.model.guided import enlarge_guided
 from torchsite.shapes import (
     ClassHeatmaps,
     Contributions,
@@ -94,17 +93,14 @@ class Explanation(EvidenceSums):
         return torch.nn.functional.one_hot(self.predicted, self.logits.shape[1]).bool()
 
     def heatmaps(
-        self, size: Size | None = None, classes: ClassChoice | None = None, *, guided: bool = False
+        self, size: Size | None = None, classes: ClassChoice | None = None
     ) -> ClassHeatmaps | Heatmaps:
         """Raw, signed evidence per pixel: for all classes, or for one chosen class per picture.
 
         `size` is the picture's own by default. `classes` may be one class (number or name) for all
-        pictures or one number per picture; the result then has no class axis. With `guided` the evidence of a
-        cell goes to those of its pixels that look like it (`guided.py`); the sum is the same.
+        pictures or one number per picture; the result then has no class axis.
         """
         chosen = self.evidence if classes is None else self._of(classes).unsqueeze(1)
-        if guided:
-            chosen = enlarge_guided(chosen, self.images)
         maps = enlarge(chosen, size or _size(self.images))
         return maps if classes is None else maps.squeeze(1)
 

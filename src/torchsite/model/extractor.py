@@ -11,7 +11,6 @@ One that derives from `FeatureExtractor` can say more; for all others the defaul
 | `evidence_gain` | 1 | the model: how much more than 1/√d the product of features and prototypes counts |
 | `parameter_groups()` | one group, at the full learning rate | the optimiser |
 | `stride(image_shape)` | found by trying a larger picture | the model, when a picture has another size |
-| `receptive_field(channels)` | found from the gradient of a feature | whoever reads maps |
 """
 
 import copy
@@ -20,7 +19,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from torchsite.errors import ConfigError
 from torchsite.modes import evaluating
@@ -28,8 +26,6 @@ from torchsite.shapes import Features, Images
 
 ImageShape = tuple[int, int, int]
 LARGER = 64
-LARGEST = 1024
-NORMS = _BatchNorm | nn.LayerNorm | nn.GroupNorm
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +56,6 @@ class FeatureExtractor(nn.Module):
     def stride(self, image_shape: ImageShape) -> int | None:
         """Pixels from one feature to the next; None if the extractor takes pictures of one size only."""
         return found_stride(self, image_shape)
-
-    def receptive_field(self, channels: int) -> int:
-        """The side of the square of pixels that one feature depends on, at most that of `LARGEST`."""
-        return found_receptive_field(self, channels)
 
 
 class PlainExtractor(FeatureExtractor):
@@ -125,40 +117,3 @@ def found_stride(extractor: nn.Module, image_shape: ImageShape) -> int | None:
     smaller = feature_shape(extractor, image_shape)
     rows, cols = larger[1] - smaller[1], larger[2] - smaller[2]
     return LARGER // rows if rows == cols and rows > 0 and LARGER % rows == 0 else None
-
-
-def found_receptive_field(extractor: nn.Module, channels: int, largest: int = LARGEST) -> int:
-    """The extent of the gradient of one feature, in a picture large enough to hold it.
-
-    A copy is asked, whose layers keep their geometry but let every path through: weights are positive, norms
-    are gone, the largest of a window is its mean.
-    """
-    open_copy = _opened(copy.deepcopy(extractor)).eval().double()
-    side = LARGER
-    while (extent := _extent(open_copy, channels, side)) >= side // 2 and side < largest:
-        side *= 2
-    return extent
-
-
-def _extent(extractor: nn.Module, channels: int, side: int) -> int:
-    """How many rows of a square picture the feature in its middle depends on."""
-    images = torch.full((1, channels, side, side), 0.5, dtype=torch.float64, requires_grad=True)
-    with torch.enable_grad():
-        features = extractor(images)
-        middle = features[0, :, features.shape[-2] // 2, features.shape[-1] // 2].sum()
-        (slopes,) = torch.autograd.grad(middle, images)
-    rows = slopes.abs().sum((0, 1, 3)).nonzero().flatten()
-    return int(rows[-1] - rows[0]) + 1
-
-
-def _opened(module: nn.Module) -> nn.Module:
-    """The same geometry without anything that can stop a gradient; works on the module it is given."""
-    for name, child in module.named_children():
-        setattr(module, name, _opened(child))
-    for parameter in module.parameters(recurse=False):
-        parameter.detach().fill_(1 / max(1, parameter[0].numel()) if parameter.ndim > 1 else 1.0)
-    if isinstance(module, nn.MaxPool2d):
-        kernel, stride, padding = module.kernel_size, module.stride, module.padding
-        return nn.AvgPool2d(kernel, stride, padding, module.ceil_mode)
-    gone = isinstance(module, NORMS | nn.ReLU | nn.Hardtanh)
-    return nn.Identity() if gone else module

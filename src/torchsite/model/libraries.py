@@ -100,12 +100,6 @@ class LibraryExtractor(FineTuned):
         """As found by trying; None for a network that is built for one size."""
         return super().stride(image_shape) if self.backbone.takes_any_size() else None
 
-    def receptive_field(self, channels: int) -> int:
-        """As found from the gradient; a network that is built for one size sees all of it."""
-        return (
-            super().receptive_field(channels) if self.backbone.takes_any_size() else max(self.backbone.size)
-        )
-
 
 def chosen_levels(strides: Sequence[int], level: Level) -> tuple[int, ...]:
     """The numbers of the levels, from fine to coarse; unless told the last of each stride from 8 on."""

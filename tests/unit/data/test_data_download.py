@@ -1,5 +1,6 @@
 import hashlib
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -7,7 +8,6 @@ import pytest
 from data_makers import cifar_bin, write_tar
 from torchsite.data import load_dataset, published
 from torchsite.data.download import Remote, fetch
-from torchsite.data.layout import Entry
 from torchsite.errors import DataError
 
 CONTENT = bytes(range(256)) * 4000
@@ -113,7 +113,7 @@ def offer_cifar(mirror, tmp_path, monkeypatch):
     checksum = f"sha256:{hashlib.sha256(content).hexdigest()}"
     entry = published.CATALOGUE["cifar10"]
     remotes = (Remote("cifar-10-binary.tar.gz", checksum, (mirror.url,)),)
-    near = Entry(entry.title, entry.classes, entry.home, entry.layouts, entry.archives, remotes)
+    near = replace(entry, remotes=remotes)
     monkeypatch.setattr(published, "CATALOGUE", {"cifar10": near})
 
 

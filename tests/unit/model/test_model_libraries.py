@@ -285,24 +285,6 @@ def test_frozen_weights_ask_for_no_gradient():
     assert isinstance(extractor.parameter_groups()[0], ParameterGroup)
 
 
-@pytest.mark.parametrize(
-    ("name", "level", "side"),
-    [
-        ("torchvision/resnet18", 1, 43),  # stem 7, pool 11, four 3×3 convolutions at stride 4: 11 + 4 · 8
-        ("timm/test_vit", -1, 64),  # attention sees the whole picture
-    ],
-)
-def test_receptive_fields(name, level, side):
-    extractor = build_extractor(name, SHAPE, {"weights": None, "depth": None, "level": level})
-    assert extractor.receptive_field(3) == side
-
-
-@pytest.mark.parametrize("name", ["timm/test_convnext", "torchvision/mobilenet_v3_small"])
-def test_receptive_fields_are_found_in_networks_with_other_norms_and_gates(name):
-    extractor = build_extractor(name, SHAPE, {"weights": None, "depth": None, "level": 1})
-    assert 7 < extractor.receptive_field(3) <= 1024
-
-
 # Errors
 
 
