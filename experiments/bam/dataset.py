@@ -15,13 +15,13 @@ from PIL import Image
 from torch import Tensor
 
 from torchsite.data.dataset import Dataset, Index, as_rows
-from torchsite.data.pictures import OPAQUE
 from torchsite.data.progress import progress_bar
 from torchsite.errors import ConfigError, DataError, did_you_mean
 from torchsite.randomness import Rng, make_rng
 from torchsite.shapes import Labels, Masks, Pixels
 
 OBJECT_SCALE = (1 / 3, 1 / 2)
+OPAQUE = 128
 PER_PICTURE = ("images", "object_labels", "scene_labels", "regions", "scene_rows")
 Cutouts = Sequence[Sequence[Image.Image]]
 

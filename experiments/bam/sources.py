@@ -5,14 +5,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from PIL import Image
+from PIL import Image, ImageOps
 
-from experiments.bam.dataset import BamDataset, compose
+from experiments.bam.dataset import OPAQUE, BamDataset, compose
 from torchsite.data.decoding import decode_all
 from torchsite.data.folders import list_classes, list_split
 from torchsite.data.imagecache import Listing, load_pictures
 from torchsite.data.paths import search_directories
-from torchsite.data.pictures import decode_cutout
+from torchsite.data.pictures import UnreadableImageError, opened
 from torchsite.data.request import Request
 from torchsite.errors import ConfigError, DataError, did_you_mean
 
@@ -93,6 +93,20 @@ def _read_cutouts(objects: Listing, request: Request) -> list[Image.Image | None
     read: Callable[[Path], Image.Image] = partial(decode_cutout, limit=request.picture_size)
     paths, skip = objects.paths, request.skip_unreadable
     return list(decode_all(paths, read, title="reading cut-outs", skip=skip, progress=request.progress))
+
+
+def decode_cutout(path: Path, limit: int) -> Image.Image:
+    """An object cut out by its alpha channel, trimmed to what is opaque, no side longer than `limit`."""
+    with opened(path) as file:
+        if not file.has_transparency_data:
+            raise ValueError("a cut-out needs an alpha channel, this picture has none")
+        picture = ImageOps.exif_transpose(file).convert("RGBA")
+    box = picture.getchannel("A").point([0] * OPAQUE + [255] * (256 - OPAQUE)).getbbox()
+    if box is None:
+        raise UnreadableImageError(f"{path} is transparent everywhere: replace it or remove it")
+    picture = picture.crop(box)
+    picture.thumbnail((limit, limit))
+    return picture
 
 
 def _bam_folder(request: Request, objects: str) -> Path:

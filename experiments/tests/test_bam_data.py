@@ -4,7 +4,8 @@ import torch
 from PIL import Image
 
 from data_makers import write_cutouts, write_folder
-from experiments.bam.sources import compose_bam, load_bam
+from experiments.bam.sources import compose_bam, decode_cutout, load_bam
+from torchsite.data.pictures import UnreadableImageError
 from torchsite.errors import ConfigError, DataError
 
 
@@ -114,3 +115,19 @@ def test_bad_parts(tmp_path, parts):
     with pytest.raises(DataError, match=r"opaque\.png.*alpha"):
         compose_bam(scenes, objects, size=16)
     assert compose_bam(scenes, objects, size=16, skip_unreadable=True).skipped == 1
+
+
+def saved(folder, picture):
+    picture.save(folder / "cutout.png")
+    return folder / "cutout.png"
+
+
+def test_a_cutout_is_trimmed_to_what_is_opaque(tmp_path):
+    cutout = Image.new("RGBA", (30, 20), (0, 0, 0, 0))
+    cutout.paste((255, 0, 0, 255), (5, 5, 15, 10))
+    assert decode_cutout(saved(tmp_path, cutout), 100).size == (10, 5)
+    assert decode_cutout(saved(tmp_path, cutout), 4).size == (4, 2)
+    with pytest.raises(UnreadableImageError, match="transparent everywhere"):
+        decode_cutout(saved(tmp_path, Image.new("RGBA", (4, 4), (9, 9, 9, 0))), 4)
+    with pytest.raises(UnreadableImageError, match="alpha channel"):
+        decode_cutout(saved(tmp_path, Image.new("RGB", (4, 4))), 4)

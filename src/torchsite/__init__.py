@@ -16,7 +16,7 @@ from torchsite.version import __version__
 
 if TYPE_CHECKING:
     from torchsite import attribution, metrics, transforms
-    from torchsite.conversion import convert
+    from torchsite.autotrain.conversion import convert
     from torchsite.data import as_images, load_dataset
     from torchsite.evaluation.compare import compare
     from torchsite.evaluation.evaluate import evaluate
@@ -52,7 +52,7 @@ _HOMES = {
     "TransformFamily": "transforms",
     "as_images": "data",
     "compare": "evaluation.compare",
-    "convert": "conversion",
+    "convert": "autotrain.conversion",
     "evaluate": "evaluation.evaluate",
     "fit": "training",
     "list_models": "model",

@@ -28,7 +28,6 @@ LAYERS = [
     {"evaluation"},
     {"report"},
     {"autotrain"},
-    {"conversion"},
     {"web"},
     {"cli"},
 ]

@@ -33,7 +33,6 @@ from torchsite.errors import DataError, MissingExtraError, NotApplicableError
 
 STACKED = (*STACKS, *DICOM, *ARRAYS)
 BACKGROUND = (255, 255, 255, 255)
-OPAQUE = 128
 LUMA = (0.299, 0.587, 0.114)
 DEEP_GREYS = ("I", "I;16", "I;16L", "I;16B", "I;16N")
 
@@ -153,20 +152,6 @@ def upright_rgb(path: Path, longest: int | None = None) -> np.ndarray:
         if longest is not None:
             picture.thumbnail((longest, longest))
         return np.array(picture)
-
-
-def decode_cutout(path: Path, limit: int) -> Image.Image:
-    """An object cut out by its alpha channel, trimmed to what is opaque, no side longer than `limit`."""
-    with opened(path) as file:
-        if not file.has_transparency_data:
-            raise ValueError("a cut-out needs an alpha channel, this picture has none")
-        picture = _upright(file).convert("RGBA")
-    box = picture.getchannel("A").point([0] * OPAQUE + [255] * (256 - OPAQUE)).getbbox()
-    if box is None:
-        raise _unreadable(path, "it is transparent everywhere")
-    picture = picture.crop(box)
-    picture.thumbnail((limit, limit))
-    return picture
 
 
 def _unreadable(path: Path, reason: object) -> UnreadableImageError:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from torchsite.data.pictures import UnreadableImageError, decode, decode_cutout, read_picture
+from torchsite.data.pictures import UnreadableImageError, decode, read_picture
 from torchsite.errors import DataError
 
 
@@ -140,17 +140,6 @@ def test_unclear_depths_are_refused(tmp_path):
         decode(saved(tmp_path, Image.new("F", (4, 4), 0.5), "tiff"), 4)
     with pytest.raises(UnreadableImageError, match="exceed 16 bits"):
         decode(saved(tmp_path, Image.new("I", (4, 4), 1_000_000), "tiff"), 4)
-
-
-def test_a_cutout_is_trimmed_to_what_is_opaque(tmp_path):
-    cutout = Image.new("RGBA", (30, 20), (0, 0, 0, 0))
-    cutout.paste((255, 0, 0, 255), (5, 5, 15, 10))
-    assert decode_cutout(saved(tmp_path, cutout), 100).size == (10, 5)
-    assert decode_cutout(saved(tmp_path, cutout), 4).size == (4, 2)
-    with pytest.raises(UnreadableImageError, match="transparent everywhere"):
-        decode_cutout(saved(tmp_path, Image.new("RGBA", (4, 4), (9, 9, 9, 0))), 4)
-    with pytest.raises(UnreadableImageError, match="alpha channel"):
-        decode_cutout(saved(tmp_path, Image.new("RGB", (4, 4))), 4)
 
 
 def test_a_photo_becomes_what_the_model_takes(tmp_path):

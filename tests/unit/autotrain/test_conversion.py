@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import torchsite as ts
-from torchsite.conversion import choose_statistics, compare_answers, convert
+from torchsite.autotrain.conversion import choose_statistics, compare_answers, convert
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError
 from torchsite.model import SITE, ClassifierFront
