@@ -29,7 +29,7 @@ from torchsite.data import load_dataset
 from torchsite.model import SITE
 from torchsite.objective import TransformationTerm
 from torchsite.results import Result
-from torchsite.training import TrainingConfig, Watch, fit
+from torchsite.training import TrainingConfig, Callback, fit
 from torchsite.training.loop import Run
 
 CGROUP = Path("/sys/fs/cgroup/memory")
@@ -122,7 +122,7 @@ def watched(args: argparse.Namespace) -> None:
         validation=test,
         folder=place / "run",
         resume=True,
-        watches=[memory],
+        callbacks=[memory],
     )
     half = memory.seen[len(memory.seen) // 2 :]
     found = {
@@ -136,7 +136,7 @@ def watched(args: argparse.Namespace) -> None:
     (place / "watched.json").write_text(json.dumps(found))
 
 
-class Memory(Watch):
+class Memory(Callback):
     """Notes the memory of the process every ten steps."""
 
     def __init__(self) -> None:

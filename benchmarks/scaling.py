@@ -25,7 +25,7 @@ from torchsite.model import SITE
 from torchsite.objective import Share, TransformationTerm
 from torchsite.randomness import make_rng
 from torchsite.results import Result
-from torchsite.training import TrainingConfig, Watch, fit
+from torchsite.training import TrainingConfig, Callback, fit
 from torchsite.training.batches import make_batch
 from torchsite.training.loop import Run
 from torchsite.training.optimisers import make_optimisers
@@ -55,13 +55,13 @@ def make_step(
         epochs=1,
         batch_size=batch,
         accumulate=parts,
-        compile=compiled,
         terms=(TransformationTerm(targets="mean"),),
     )
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = SITE("pyramid", "lateral", n_classes, image_shape=(3, size, size)).train()
     objective, (optimiser, *_) = make_objective(model, data, config), make_optimisers(model, config)
+    objective.run = torch.compile(objective.run) if compiled else objective.run
     like = next(model.parameters())
 
     def step() -> None:
@@ -144,13 +144,13 @@ def one_epoch(args: argparse.Namespace) -> None:
         config,
         validation=data[:10],
         folder=Path(args.folder) / "run",
-        watches=[clock],
+        callbacks=[clock],
     )
     if os.environ.get("RANK", "0") == "0":
         Path(args.folder, "seconds.json").write_text(json.dumps(round(clock.times[1] - clock.times[0], 2)))
 
 
-class Clock(Watch):
+class Clock(Callback):
     """Notes when epochs end."""
 
     def __init__(self) -> None:

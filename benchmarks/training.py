@@ -116,8 +116,8 @@ def training_step(model: SITE | BlackBox, data: Dataset, config: TrainingConfig,
 def compare_targets(args: argparse.Namespace) -> Row:
     """The closed form against the authors' scheme: classes × batch more passes through F1."""
     data = noise("CIFAR-10", 2000)
-    closed = one_step(args, targets="mean", warp="target")
-    theirs = one_step(args, targets="sampled", warp="prototype")
+    closed = one_step(args, targets="mean")
+    theirs = one_step(args, targets="sampled")
     steps = {
         name: training_step(make_site("CIFAR-10"), data, config)
         for name, config in (("mean", closed), ("sampled", theirs))

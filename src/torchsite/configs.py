@@ -38,18 +38,13 @@ class Tagged:
 
 
 def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
-    """Build the dataclass `kind` from plain data; unknown fields and wrong types are errors.
-
-    A field that was renamed may be listed in the class's `moved`, with what to write instead.
-    """
+    """Build the dataclass `kind` from plain data; unknown fields and wrong types are errors."""
     if not isinstance(values, Mapping):
         raise ConfigError(f"{kind.__name__}: expected a mapping of fields, got {type(values).__name__}")
     if issubclass(kind, Tagged) and "name" not in vars(kind):
         return _from_tagged(kind, values)
-    hints, moved = _fields(kind), getattr(kind, "moved", {})
+    hints = _fields(kind)
     for name in values:
-        if name in moved:
-            raise ConfigError(f"{kind.__name__} has no field {name!r} any more: {moved[name]}")
         if name not in hints:
             raise ConfigError(f"{kind.__name__} has no field {name!r}: {did_you_mean(str(name), hints)}")
     known = {name: _convert(value, hints[name], f"{kind.__name__}.{name}") for name, value in values.items()}

@@ -12,7 +12,6 @@ from torchsite.objective.classification import classification_loss
 from torchsite.objective.equivariance import EquivarianceTerm
 from torchsite.objective.objective import BlackBoxObjective, Objective, SiteObjective
 from torchsite.objective.same_answers import SameAnswers
-from torchsite.objective.silence import NothingSeen
 from torchsite.objective.term import Found, Memory, Step, Term
 from torchsite.objective.transformation import TransformationTerm
 from torchsite.objective.views import View
@@ -28,7 +27,6 @@ __all__ = [
     "EquivarianceTerm",
     "Found",
     "Memory",
-    "NothingSeen",
     "Objective",
     "SameAnswers",
     "Share",

@@ -8,7 +8,7 @@ picture is shown; x_M is the picture with what is not shown replaced by a neutra
 the second sum the logit of what is left, so the term compares a part of the map with an answer of the model.
 It is zero for every mask if and only if the model is additive over cells and its map holds the summands: the
 evidence of a cell is then its Shapley value for the model itself (FastSHAP's regression, Jethani et al. 2022,
-without a second network). Both sides learn. Where the picture is also posed, T(e) stands for e.
+without a second network). Both sides learn.
 """
 
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from torch import Tensor
 from torchsite.errors import ConfigError
 from torchsite.objective.batch import Draws, Share
 from torchsite.objective.term import Found, MapKind, Memory, Step, Term, own_and_all, shares_shown
-from torchsite.objective.views import UPRIGHT, VIEWS, View
+from torchsite.objective.views import UPRIGHT, View
 from torchsite.randomness import Rng
 from torchsite.shapes import Images, Masks, Size
 from torchsite.transforms import Transform
@@ -66,10 +66,6 @@ class MaskedView(View):
         ]
         return self.choose(ways, draws, share, "hidden way")
 
-    def plain(self) -> View:
-        """The posed view that it stands in for, or itself."""
-        return VIEWS.get(self.name, self)
-
     def for_black_box(self) -> View:
         """The same, and judged: hidden blocks are an augmentation, at the same cost."""
         return replace(self, judged=True)
@@ -79,17 +75,15 @@ class MaskedView(View):
 class AdditiveEvidence(Term, name="additive_evidence"):
     """The evidence of what is shown is the evidence that the model finds when only that is shown.
 
-    With `of: picture` a part of the pictures (`portion`) gets a further view, upright and masked; with
-    `of: pose` the posed view itself is masked, which costs nothing. `maps` are relative to all classes, or
-    plain where several classes may be true at once. `place` weighs where the evidence stands beside how much
-    there is of it, between sums over `pool` × `pool` cells: single cells can agree by what is bright or dark
-    there, without being true. `blocks` are numbers of blocks along the shorter side, one of them drawn for
-    each picture. How many of them are kept is uniform in `kept`, or, with `sizes: shapley`, has the weights
-    of Shapley's kernel. Differences above `beta` count by their size, smaller ones by their
-    square: a single patch is worth a few tenths of a logit.
+    A part of the pictures (`portion`) gets a further view, upright and masked. `maps` are relative to all
+    classes, or plain where several classes may be true at once. `place` is the weight of where the evidence
+    stands, beside how much there is of it; places are compared between sums over `pool` × `pool` cells, since
+    single cells can agree by what is bright or dark there. `blocks` are numbers of blocks along the shorter
+    side, one of them drawn for each picture. How many of them are kept is uniform in `kept`, or, with
+    `sizes: shapley`, has the weights of Shapley's kernel. Differences above `beta` count by their size,
+    smaller ones by their square: a single patch is worth a few tenths of a logit.
     """
 
-    of: Literal["picture", "pose"] = "picture"
     maps: MapKind = "relative"
     place: float = 1.0
     pool: int = 4
@@ -129,25 +123,24 @@ class AdditiveEvidence(Term, name="additive_evidence"):
         """The whole picture, and the one with parts hidden."""
         masked = MaskedView(
             "masked",
+            judged=False,
             blocks=self.blocks,
             kept=self.kept,
             sizes=self.sizes,
             hidden_fill=self.fill,
             portion=self.portion,
         )
-        if self.of == "pose":
-            return UPRIGHT, replace(masked, name="posed", pose_stream="pose", portion=1.0)
-        return UPRIGHT, replace(masked, judged=False)
+        return UPRIGHT, masked
 
     def loss(self, step: Step, memory: Memory | None) -> Found:
         """How much, and where, both for all classes and for the picture's own."""
         del memory
-        part = step.view("posed" if self.of == "pose" else "masked")
+        part = step.view("masked")
         heard = part.evidence(self.maps)
         whole, labels = step.view("upright").evidence(self.maps)[: len(heard)], step.batch.labels
         assert part.visible is not None
         shown = shares_shown(part.visible, heard)
-        said = (part.pose(whole) if self.of == "pose" else whole) * shown[:, None]
+        said = whole * shown[:, None]
         amount = own_and_all(additive_losses(said, heard, self.beta), labels[: len(heard)])
         if not self.place:
             return Found(amount)

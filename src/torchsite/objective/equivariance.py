@@ -19,7 +19,7 @@ from torchsite.distributed import mean_with_gradients, n_ranks
 from torchsite.errors import ConfigError
 from torchsite.model import SITE
 from torchsite.objective.term import Found, MapKind, Memory, Seen, Step, Term, own_and_all, shares_shown
-from torchsite.objective.views import POSED, SECOND_POSE, UPRIGHT, HiddenView, View
+from torchsite.objective.views import POSED, UPRIGHT, HiddenView, View
 from torchsite.shapes import Heatmaps, Maps, Scalar
 from torchsite.transforms import Transform
 
@@ -37,12 +37,11 @@ class EquivarianceTerm(Term, name="equivariance"):
     low floor would ask them not to be true, and `calibrated` is refused.
 
     With `unseen: silent` what the posed view does not show, beyond the picture's edge and in a rectangle of
-    the share `hidden`, must give no evidence there. That needs the upright view, which shows everything.
+    the share `hidden`, must give no evidence there.
     """
 
     form: Literal["cosine", "centred", "calibrated"] = "cosine"
     maps: MapKind = "plain"
-    against: Literal["upright", "second_pose"] = "upright"
     unseen: Literal["ignored", "silent"] = "ignored"
     hidden: float = 0.0
 
@@ -55,11 +54,6 @@ class EquivarianceTerm(Term, name="equivariance"):
                 "equivariance.hidden: what is hidden must give no evidence: expected unseen: silent, "
                 "got ignored"
             )
-        if self.unseen == "silent" and self.against != "upright":
-            raise ConfigError(
-                "equivariance.unseen: silence is asked for by comparing with the whole picture: expected "
-                f"against: upright, got {self.against}"
-            )
         if self.maps == "relative" and self.form == "calibrated":
             raise ConfigError(
                 "equivariance.form: relative maps are alike where they are true: expected cosine or centred, "
@@ -68,8 +62,7 @@ class EquivarianceTerm(Term, name="equivariance"):
 
     def views(self) -> tuple[View, ...]:
         """The two that are compared."""
-        first = UPRIGHT if self.against == "upright" else SECOND_POSE
-        return first, HiddenView("posed", "pose", hidden=self.hidden) if self.hidden else POSED
+        return UPRIGHT, HiddenView("posed", "pose", hidden=self.hidden) if self.hidden else POSED
 
     def check(self, model: SITE) -> None:
         """Only a model that shows relative maps learns them."""
@@ -79,7 +72,7 @@ class EquivarianceTerm(Term, name="equivariance"):
     def loss(self, step: Step, memory: Memory | None) -> Found:
         """Between the two views; the floor is that of all pictures of the step."""
         del memory
-        before, after = step.view(self.against), step.view("posed")
+        before, after = step.view("upright"), step.view("posed")
         first, second = (seen.evidence(self.maps) for seen in (before, after))
         motion, labels = after.pose @ before.pose.inverse(), step.batch.labels
         losses = equivariance_losses(

@@ -79,7 +79,6 @@ class SiteObjective(Objective):
         label_smoothing: float = 0.0,
         class_weights: ClassWeights | None = None,
         marks: Marks | None = None,
-        compiled: bool = False,
     ) -> None:
         super().__init__()
         self.register_buffer("class_weights", class_weights, persistent=False)
@@ -91,12 +90,12 @@ class SiteObjective(Objective):
         memories = {str(number): term.memory(model, data) for number, term in enumerate(terms)}
         kept = {number: memory for number, memory in memories.items() if memory is not None}
         self.memories = nn.ModuleDict(kept).to(dtype_of(model))
-        self.run = torch.compile(model.run) if compiled else model.run
+        self.run = model.run
 
     def forward(self, batch: Batch) -> Outcome:
         """One pass over all views; then the classification loss, then every term that counts at this step."""
         step = Step(batch, self.model, self.run(batch.pictures()))
-        counts = [len(one.run.features) for one in step.judged]
+        counts = [len(one) for one in step.judged]
         n = sum(counts)
         logits = step.run.logits[:n]
         stages = [self.classification(stage[:n], batch, counts) for stage in step.run.stages]
@@ -142,14 +141,13 @@ class BlackBoxObjective(Objective):
         label_smoothing: float = 0.0,
         class_weights: ClassWeights | None = None,
         marks: Marks | None = None,
-        compiled: bool = False,
     ) -> None:
         super().__init__()
         self.register_buffer("class_weights", class_weights, persistent=False)
         self.register_buffer("marks", marks, persistent=False)
         self.model, self.label_smoothing = model, label_smoothing
         self.views = fill_corners(views_of_black_box(terms, views), corners)
-        self.run = torch.compile(model.forward) if compiled else model.forward
+        self.run = model.forward
 
     def forward(self, batch: Batch) -> Outcome:
         """The classification loss."""

@@ -6,7 +6,7 @@ A term is a frozen value: its weight, its options, and when it counts. Written a
 stand in recipes at once:
 
     @dataclass(frozen=True, kw_only=True)
-    class NothingSeen(Term, name="nothing_seen"):
+    class Grey(Term, name="grey"):
         def views(self):        # what it needs to see, beside what the others do
             return (GREY,)      # a view of its own, with `judged=False`
         def loss(self, step, memory):
@@ -19,6 +19,7 @@ checkpointed.
 """
 
 import abc
+import functools
 import itertools
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -56,7 +57,16 @@ class Seen:
     pose: Transform
     all_poses: Transform
     visible: Masks | None
-    run: Forward
+    whole: Forward
+    rows: slice
+
+    def __len__(self) -> int:
+        return self.rows.stop - self.rows.start  # type: ignore[no-any-return]
+
+    @property
+    def run(self) -> Forward:
+        """What the model made of the pictures in this view: these rows of its pass over all views."""
+        return rows_of(self.whole, self.rows)
 
     def evidence(self, maps: MapKind) -> Maps:
         """The evidence of all classes, as it is or relative to their mean."""
@@ -76,13 +86,13 @@ class Step:
         """The random numbers of the step."""
         return self.batch.draws
 
-    @property
+    @functools.cached_property
     def seen(self) -> tuple[Seen, ...]:
         """The views in the order of the batch, each with its part of the pass."""
         batch, ends = self.batch, list(itertools.accumulate(self.batch.counts))
         views = zip(batch.shown, batch.poses, batch.visible, batch.counts, ends, strict=True)
         return tuple(
-            Seen(one.view, pose, one.all_poses, mask, rows_of(self.run, slice(end - n, end)))
+            Seen(one.view, pose, one.all_poses, mask, self.run, slice(end - n, end))
             for one, pose, mask, n, end in views
         )
 
@@ -90,11 +100,6 @@ class Step:
     def judged(self) -> tuple[Seen, ...]:
         """The views in which the model is judged."""
         return tuple(one for one in self.seen if one.view.judged)
-
-    @property
-    def judged_labels(self) -> Labels:
-        """The classes of the pictures in these views, view by view; they come first in the batch."""
-        return torch.cat([self.batch.labels[: len(one.run.features)] for one in self.judged])
 
     def view(self, name: str) -> Seen:
         """The view of this name, which a term has asked for."""

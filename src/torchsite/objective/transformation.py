@@ -42,7 +42,7 @@ class TransformationTerm(Term, name="transformation"):
     (`sampled`). With `choose: best` the one of these exemplars that the prototype resembles most is the
     target instead of their mean: a prototype may settle for one, and need not be a blend. `unseen` says
     whether prototypes are free where the posed picture shows nothing, or are asked to be black there as well.
-    `warp` says which side is carried into the pose of the other. With `n_classes`, so many classes are drawn
+    With `n_classes`, so many classes are drawn
     anew at each step and stand for all, which is right on average: to compare all of a hundred would be most
     of a step.
     """
@@ -54,7 +54,6 @@ class TransformationTerm(Term, name="transformation"):
     choose: Literal["mean", "best"] = "mean"
     mean_decay: float = 0.99
     unseen: Literal["free", "black"] = "free"
-    warp: Warp = "target"
     n_classes: int | None = None
 
     def __post_init__(self) -> None:
@@ -71,11 +70,6 @@ class TransformationTerm(Term, name="transformation"):
             raise ConfigError(
                 "transformation.choose: best chooses among the exemplars of targets: nearest, got "
                 f"{self.targets}"
-            )
-        if self.unseen == "black" and self.warp == "prototype":
-            raise ConfigError(
-                "transformation.unseen: black corners can be asked for where targets are warped: "
-                "use warp: target"
             )
         if self.n_classes is not None and self.n_classes < 1:
             raise ConfigError(f"transformation.n_classes: expected at least 1, got {self.n_classes}")
@@ -118,11 +112,9 @@ class TransformationTerm(Term, name="transformation"):
                 targets,
                 seen.pose,
                 slope=step.model.bce_slope,
-                warp=self.warp,
                 masked=self.unseen == "free",
             )
-            judged = seen.all_poses.inverse() if self.warp == "prototype" else seen.all_poses
-            losses.append(loss * coverage(judged, (raw.shape[-2], raw.shape[-1]), step.batch.share))
+            losses.append(loss * coverage(seen.all_poses, (raw.shape[-2], raw.shape[-1]), step.batch.share))
         mean = torch.stack(losses).mean()
         return Found(mean, {"transformation minus ln 2": mean.detach() - LN2})
 

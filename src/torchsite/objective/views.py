@@ -21,7 +21,7 @@ from torchsite.transforms import AffineTransform, Transform, TransformFamily
 from torchsite.transforms.fill import Fill, as_fill
 
 ASPECT = 2.0  # no side of a rectangle is more than this many times the other, in shares of the frame
-ViewName = Literal["upright", "second_pose", "posed"]
+ViewName = Literal["upright", "posed"]
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,8 @@ class View:
 
 
 UPRIGHT = View("upright")
-SECOND_POSE = View("second_pose", "second pose")
 POSED = View("posed", "pose")
-VIEWS: dict[str, View] = {view.name: view for view in (UPRIGHT, SECOND_POSE, POSED)}
+VIEWS: dict[str, View] = {view.name: view for view in (UPRIGHT, POSED)}
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,14 @@
 """Everything that a training run depends on, besides the model and the data."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
 
 from torchsite.errors import ConfigError
 from torchsite.objective import EquivarianceTerm, Term, TransformationTerm
 from torchsite.objective.views import VIEWS, View, ViewName, join_views
 from torchsite.transforms import TransformFamily
 from torchsite.transforms.fill import as_fill
-
-TRANSFORMATION = (
-    "write it into the term: terms: [{{name: transformation, {0}: …}}], or --terms.transformation.{0}"
-)
-EQUIVARIANCE = "the direct term is one of the terms now: terms: [{{name: equivariance, {0}}}]"
 
 
 @dataclass(frozen=True)
@@ -30,18 +24,6 @@ class TrainingConfig:
     learning rate and the terms follow what is further on, the steps or the clock: however slow the machine,
     a training ends at the end of its schedule. It can then not be repeated bit by bit.
     """
-
-    moved: ClassVar[Mapping[str, str]] = {
-        "transformation_weight": TRANSFORMATION.format("weight"),
-        **{
-            name: TRANSFORMATION.format(name)
-            for name in ("targets", "n_nearest", "n_exemplars", "warp", "mean_decay")
-        },
-        "equivariance_weight": EQUIVARIANCE.format("weight: …"),
-        "equivariance": EQUIVARIANCE.format("form: …"),
-        "hidden": EQUIVARIANCE.format("unseen: silent, hidden: …"),
-        "relative_from": EQUIVARIANCE.format("end: …}, {name: equivariance, maps: relative, start: …"),
-    }
 
     epochs: int = 10
     seconds: float | None = None
@@ -63,7 +45,6 @@ class TrainingConfig:
     ema_decay: float = 0.0
     precision: Literal["auto", "32", "bf16"] = "auto"
     accumulate: int = 1
-    compile: bool = False
     family: TransformFamily = field(default_factory=TransformFamily)
     seed: int = 0
     validate_every: int = 1

@@ -11,14 +11,14 @@ from torchsite.objective import BlackBoxObjective, Objective, SiteObjective
 from torchsite.objective.classification import ClassWeights, balanced_weights, yes_weights
 from torchsite.training.averaging import WeightAverage
 from torchsite.training.checkpoints import Checkpoints
-from torchsite.training.collapse import CollapseWatch, LastGood
+from torchsite.training.collapse import CollapseCheck, LastGood
 from torchsite.training.config import TrainingConfig
 from torchsite.training.log import TrainingLog
 from torchsite.training.loop import Run
 from torchsite.training.optimisers import make_optimisers
 from torchsite.training.precision import Precision
 from torchsite.training.progress import ProgressBar
-from torchsite.training.watch import Watch
+from torchsite.training.callback import Callback
 
 MOST_STEPS_UNLOGGED = 20
 
@@ -51,18 +51,18 @@ def make_run(
         precision=precision,
         checkpoints=Checkpoints(folder, config.checkpoint_seconds),
         average=WeightAverage(config.ema_decay),
-        collapse=CollapseWatch(config.collapse_patience),
+        collapse=CollapseCheck(config.collapse_patience),
     )
 
 
-def own_watches(run: Run, folder: Path, log_every: int | None, progress: bool) -> list[Watch]:
+def own_callbacks(run: Run, folder: Path, log_every: int | None, progress: bool) -> list[Callback]:
     """Who looks on at every run; only the first process writes and shows."""
-    watches: list[Watch] = [run.collapse, LastGood(folder)]
+    callbacks: list[Callback] = [run.collapse, LastGood(folder)]
     if run.fabric.is_global_zero:
         every = log_every or max(1, min(MOST_STEPS_UNLOGGED, run.steps_per_epoch))
-        watches.insert(0, TrainingLog(folder / "logs", every))
-        watches += [ProgressBar()] if progress else []
-    return watches
+        callbacks.insert(0, TrainingLog(folder / "logs", every))
+        callbacks += [ProgressBar()] if progress else []
+    return callbacks
 
 
 def make_objective(model: ImageClassifier, data: Dataset, config: TrainingConfig) -> Objective:
@@ -73,7 +73,6 @@ def make_objective(model: ImageClassifier, data: Dataset, config: TrainingConfig
         "label_smoothing": config.label_smoothing,
         "class_weights": class_weights(data) if config.class_weights == "balanced" else None,
         "marks": data.marks,
-        "compiled": config.compile,
     }
     if isinstance(model, SITE):
         return SiteObjective(model, data, config.terms, **options)

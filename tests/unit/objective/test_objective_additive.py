@@ -8,11 +8,18 @@ import torch.nn.functional as F
 
 from torchsite.errors import ConfigError
 from torchsite.model.site import Forward
-from torchsite.objective import AdditiveEvidence, BlackBoxObjective, Draws, NothingSeen, Share, SiteObjective
+from torchsite.objective import (
+    AdditiveEvidence,
+    BlackBoxObjective,
+    Draws,
+    EquivarianceTerm,
+    Share,
+    SiteObjective,
+)
 from torchsite.objective.additive import additive_losses, block_masks, place_losses, shapley_sizes
 from torchsite.objective.batch import show_batch
 from torchsite.objective.concise import ConciseEvidence, spread_of
-from torchsite.objective.term import Step, own_and_all
+from torchsite.objective.term import Step
 from torchsite.objective.views import UPRIGHT
 from torchsite.randomness import make_rng
 from torchsite.training import TrainingConfig, fit
@@ -103,10 +110,9 @@ def test_the_term_is_its_formula():
     )
 
 
-@pytest.mark.parametrize("of", ["picture", "pose"])
-def test_shares_of_several_processes_are_the_whole(of):
+def test_shares_of_several_processes_are_the_whole():
     """Masks, fillings and poses are drawn for the global batch: means over processes are the global mean."""
-    term = AdditiveEvidence(of=of, place=0.5)
+    term = AdditiveEvidence(place=0.5)
     pictures = torch.rand(N, 1, 28, 28, generator=make_rng(1))
     whole, *parts = (
         batch_of([term], share=share, images=pictures) for share in (Share(), Share(0, 2), Share(1, 2))
@@ -125,22 +131,6 @@ def test_plain_maps_are_those_of_each_class_alone():
     assert not torch.isclose(plain.loss(changed, None).loss, plain.loss(step, None).loss)
 
 
-def test_the_posed_view_can_be_the_masked_one():
-    term = AdditiveEvidence(of="pose")
-    batch = batch_of([term])
-    assert [one.view.name for one in batch.shown] == ["upright", "posed"]
-    assert batch.counts == (N, N)
-    step = step_of(term, batch)
-    seen = step.view("posed")
-    whole = step.view("upright").run.relative().evidence
-    shown = F.adaptive_avg_pool2d(seen.visible.float()[:, None], (7, 7))
-    said, heard = seen.pose(whole) * shown, seen.run.relative().evidence
-    expected = own_and_all(additive_losses(said, heard), batch.labels) + own_and_all(
-        place_losses(said, heard, 4), batch.labels
-    )
-    torch.testing.assert_close(term.loss(step, None).loss, expected)
-
-
 def test_places_are_compared_between_sums_over_cells():
     said, heard = (torch.randn(2, 3, 7, 6, generator=make_rng(k)) for k in (0, 1))
     sums = [
@@ -152,13 +142,12 @@ def test_places_are_compared_between_sums_over_cells():
 
 
 def test_a_portion_of_the_pictures_costs_a_portion_of_a_view():
-    batch = batch_of([AdditiveEvidence(portion=0.25), NothingSeen(portion=0.125)])
+    batch = batch_of([AdditiveEvidence(portion=0.25)])
     assert {one.view.name: n for one, n in zip(batch.shown, batch.counts, strict=True)} == {
         "upright": N,
         "masked": 2,
-        "blank": 1,
     }
-    assert len(batch.pictures()) == N + 3
+    assert len(batch.pictures()) == N + 2
 
 
 def test_hidden_parts_are_filled_and_the_rest_is_the_picture():
@@ -238,18 +227,6 @@ def test_conciseness_is_asked_of_the_own_class_relative_to_all():
     torch.testing.assert_close(term.loss(step, None).loss, expected)
 
 
-def test_pictures_without_content_give_evidence_only_to_lose_it():
-    term = NothingSeen(portion=0.5)
-    batch = batch_of([term], corners=("black", "mean"))
-    step = step_of(term, batch)
-    evidence = step.view("blank").run.relative().evidence
-    torch.testing.assert_close(term.loss(step, None).loss, evidence.abs().sum((-2, -1)).mean())
-    blank = batch.pictures()[N:]
-    inside = batch.poses[1].mask((28, 28))
-    means = batch.images[: N // 2].mean((-2, -1), keepdim=True).expand_as(blank)
-    torch.testing.assert_close(blank[inside[:, None]], means[inside[:, None]], atol=1e-5, rtol=0)
-
-
 def test_the_black_box_is_taught_by_masked_pictures_too():
     objective = BlackBoxObjective(make_black_box(), [AdditiveEvidence()], views=[UPRIGHT])
     assert [(view.name, view.judged) for view in objective.views] == [("upright", True), ("masked", True)]
@@ -288,7 +265,7 @@ def test_corners_are_named_fillings():
 
 def test_corners_are_filled_in_every_posed_view():
     images = torch.rand(16, 1, 28, 28, generator=make_rng(1)) / 2 + 0.5
-    batch = batch_of([AdditiveEvidence(of="pose", kept=(1.0, 1.0))], n=16, corners=("mean",), images=images)
+    batch = batch_of([EquivarianceTerm()], n=16, corners=("mean",), images=images)
     assert batch.pictures().min() > 0.4, "a black corner is left"
 
 
@@ -296,10 +273,9 @@ def test_a_run_with_both_terms_trains(tmp_path):
     terms = [
         {"name": "additive_evidence", "sizes": "shapley", "beta": 0.2},
         {"name": "concise_evidence", "weight": 0.1},
-        {"name": "nothing_seen", "weight": 0.1},
     ]
     config = make_config(epochs=1, terms=terms, corners=["black", "mean", "other", "reflection"])
     fit(make_site(), digits(), config, validation=digits(20, "test"), folder=tmp_path)
     log = (tmp_path / "logs" / "metrics.csv").read_text()
     assert "additive_evidence" in log
-    assert "nothing_seen" in log
+    assert "concise_evidence" in log

@@ -80,11 +80,6 @@ def test_what_the_picture_does_not_cover_can_be_asked_to_be_black():
     assert losses["black"].min() > 0
 
 
-def test_a_term_that_leaves_corners_free_must_not_ask_for_black_while_it_warps_prototypes():
-    with pytest.raises(ConfigError, match="unseen"):
-        make_both(terms=[transformation(unseen="black", warp="prototype")])
-
-
 def test_the_best_of_means_is_refused():
     with pytest.raises(ConfigError, match="choose: best chooses"):
         make_both(terms=[transformation(targets="mean", choose="best")])

@@ -89,13 +89,10 @@ def test_views_are_derived_from_what_the_terms_compare():
     names = {
         ("posed",): [],
         ("upright", "posed"): [EquivarianceTerm()],
-        ("second_pose", "posed"): [EquivarianceTerm(against="second_pose")],
     }
     for expected, terms in names.items():
         batch = shown(terms, own=("posed",))
         assert tuple(one.view.name for one in batch.shown) == expected
-    two = shown([EquivarianceTerm(against="second_pose")], own=("posed",))
-    assert not torch.allclose(angles(two.poses[0]), angles(two.poses[1]))
     upright, posed = shown([]).poses[0], shown([], own=("upright", "posed")).poses[1]
     images = torch.rand(8, 1, 28, 28)
     torch.testing.assert_close(upright(images), images)
@@ -142,7 +139,6 @@ def test_what_is_not_seen_can_be_filled():
         ({"unseen": "silent", "hidden": 1.0}, r"hidden: expected a share in \[0, 1\)"),
         ({"unseen": "silent", "hidden": -0.1}, r"hidden: expected a share in \[0, 1\)"),
         ({"hidden": 0.2}, "hidden: .*expected unseen: silent"),
-        ({"unseen": "silent", "against": "second_pose"}, "unseen: .*expected against: upright"),
         ({"maps": "relative", "form": "calibrated"}, "form: .*expected cosine or centred"),
         ({"start": 0.5, "end": 0.5}, "expected shares of the training"),
         ({"weight": -1.0}, "equivariance.weight: expected at least 0"),

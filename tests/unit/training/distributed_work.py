@@ -12,11 +12,11 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from torchsite.training import Watch, checkpoints, fit
+from torchsite.training import Callback, checkpoints, fit
 from training_makers import FakeClock, digits, make_config, make_site
 
 
-class KillOnce(Watch):
+class KillOnce(Callback):
     """Notes all steps; the second rank kills itself after some of them, unless it was started before."""
 
     def __init__(self, folder, steps):
@@ -37,10 +37,10 @@ def train(folder, extractor, kill_after=None, model=None, options=None, pace=Non
 
     With `pace` the run has a clock of its own, which the steps move by so much; other ranks have faster ones.
     """
-    watches = [] if kill_after is None else [KillOnce(folder, kill_after)]
+    callbacks = [] if kill_after is None else [KillOnce(folder, kill_after)]
     if pace is not None:
-        watches.append(FakeClock(lambda now: pace * (1 + 10 * int(os.environ.get("RANK", 0)))))
-        checkpoints.time = watches[-1]
+        callbacks.append(FakeClock(lambda now: pace * (1 + 10 * int(os.environ.get("RANK", 0)))))
+        checkpoints.time = callbacks[-1]
     return fit(
         model or make_site(extractor).double(),
         digits(),
@@ -48,7 +48,7 @@ def train(folder, extractor, kill_after=None, model=None, options=None, pace=Non
         validation=digits(300, "test"),
         folder=folder,
         resume=True,
-        watches=watches,
+        callbacks=callbacks,
         log_every=1,
         **(options or {}),
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from torchsite.errors import ConfigError
-from torchsite.training import Watch, checkpoints, fit
+from torchsite.training import Callback, checkpoints, fit
 from torchsite.training.optimisers import schedule
 from training_makers import FakeClock, digest, digits, equivariance, make_config, make_site, transformation
 
@@ -11,7 +11,7 @@ SECONDS = 24.0
 EPOCHS = 100
 
 
-class Notes(Watch):
+class Notes(Callback):
     """What the run did at each step; may break off after some of them."""
 
     def __init__(self, stop_after=None):
@@ -40,8 +40,8 @@ def timed(monkeypatch, tmp_path):
         monkeypatch.setattr(checkpoints, "time", clock)
         config = make_config(**{"epochs": EPOCHS, "seconds": SECONDS, "validate_every": EPOCHS} | changes)
         data, few = digits(), digits(10, "test")
-        watches = [clock, notes]
-        found = fit(make_site(), data, config, validation=few, folder=folder, watches=watches, resume=True)
+        callbacks = [clock, notes]
+        found = fit(make_site(), data, config, validation=few, folder=folder, callbacks=callbacks, resume=True)
         return found.model, notes, clock
 
     return run

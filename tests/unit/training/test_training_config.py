@@ -53,25 +53,6 @@ def test_configs_come_back_from_plain_data_and_refuse_what_they_do_not_know():
             make_config(terms=[term])
 
 
-@pytest.mark.parametrize(
-    ("field", "words"),
-    [
-        ("targets", r"terms: \[\{name: transformation, targets: …\}\], or --terms.transformation.targets"),
-        ("transformation_weight", r"name: transformation, weight: …"),
-        ("equivariance", r"terms: \[\{name: equivariance, form: …\}\]"),
-        ("hidden", r"name: equivariance, unseen: silent, hidden: …"),
-        ("relative_from", r"name: equivariance, end: …\}, \{name: equivariance, maps: relative, start: …\}"),
-    ],
-)
-def test_a_recipe_of_old_is_told_how_to_write_it_now(field, words, tmp_path):
-    path = tmp_path / "old.yaml"
-    path.write_text(f"data: mnist_sample\ntraining: {{epochs: 2, {field}: 1}}\n")
-    with pytest.raises(ConfigError, match=rf"TrainingConfig has no field '{field}' any more: .*{words}"):
-        load_recipe(path)
-    with pytest.raises(ConfigError, match=words):
-        override(load_recipe("mnist"), {field: 1})
-
-
 # Overrides
 
 

@@ -33,13 +33,13 @@ def mean(**options):
 CASES = {
     "learned bank": {
         "extractor": "pyramid",
-        "terms": [transformation(), equivariance(against="second_pose")],
+        "terms": [transformation(), equivariance()],
     },
     "calibrated direct term": {
         "extractor": "pyramid",
         "terms": [mean(), equivariance(form="calibrated", unseen="silent", hidden=0.2)],
     },
-    "learned means": {"extractor": "pyramid", "terms": [mean(warp="prototype")], "accumulate": 2},
+    "learned means": {"extractor": "pyramid", "terms": [mean()], "accumulate": 2},
     "clock": {"extractor": "identity", "terms": [mean()], "epochs": 50, "seconds": 10.0, "pace": 2.0},
     "sampled": {
         "extractor": "pyramid",
@@ -165,9 +165,7 @@ class PlainGenerator(nn.Module):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "terms", [[transformation()], [transformation(targets="sampled", warp="prototype"), equivariance()]]
-)
+@pytest.mark.parametrize("terms", [[transformation()], [transformation(targets="sampled"), equivariance()]])
 def test_accumulated_parts_make_the_gradient_of_the_whole(terms, tmp_path):
     found = {}
     for parts in (1, 4):
@@ -188,16 +186,6 @@ def test_parts_must_divide_the_batch():
         make_config(accumulate=5)
     with pytest.raises(ConfigError, match="at least two pictures in a part"):
         make_config(accumulate=32)
-
-
-def test_compiling_is_an_option(tmp_path, monkeypatch):
-    compiled = []
-    monkeypatch.setattr(torch, "compile", lambda function: compiled.append(function.__name__) or function)
-    run = {"validation": digits(20, "test"), "folder": tmp_path / "a"}
-    fit(make_site(), digits(), make_config(epochs=1), **run)
-    assert compiled == []
-    fit(make_site(), digits(), make_config(epochs=1, compile=True), **run | {"folder": tmp_path / "b"})
-    assert compiled == ["run"]
 
 
 def test_leaving_ends_the_group_once(tmp_path):

@@ -19,8 +19,8 @@ from torchsite.errors import ConfigError, DataError, TrainingError
 from torchsite.model import SITE, load
 from torchsite.objective.transformation import LN2
 from torchsite.results import Result
-from torchsite.training import Watch, fit
-from torchsite.training.collapse import CollapseWatch
+from torchsite.training import Callback, fit
+from torchsite.training.collapse import CollapseCheck
 from torchsite.training.loop import seeded
 from torchsite.training.run_manifest import RUN_FILE
 from torchsite.transforms import TransformFamily
@@ -69,7 +69,7 @@ def test_a_model_that_was_answering_learns_as_one_that_was_not(tmp_path):
         ("identity", {"ema_decay": 0.9, "optimiser": "muon"}),
         (
             "identity",
-            {"terms": [transformation(targets="sampled", warp="prototype")], "schedule": "cosine"},
+            {"terms": [transformation(targets="sampled")], "schedule": "cosine"},
         ),
         ("pyramid", {"terms": [*MEAN, equivariance()], "optimiser": "muon", "flip": True}),
         ("pyramid", {"ema_decay": 0.9, "label_smoothing": 0.1}),
@@ -167,7 +167,7 @@ def test_the_measures_are_those_of_the_final_weights_whenever_validation_runs(tm
 
 
 def test_the_average_is_that_of_the_weights_after_each_step(tmp_path):
-    class Record(Watch):
+    class Record(Callback):
         def __init__(self):
             self.states = []
 
@@ -181,7 +181,7 @@ def test_the_average_is_that_of_the_weights_after_each_step(tmp_path):
         make_config(ema_decay=0.7, terms=MEAN),
         validation=digits(20, "test"),
         folder=tmp_path,
-        watches=[record],
+        callbacks=[record],
     )
     mean = record.states[0]
     for state in record.states[1:]:
@@ -250,7 +250,7 @@ def test_pictures_or_classes_that_are_not_the_models_are_refused(tmp_path):
 # What is kept when a run fails
 
 
-class Poison(Watch):
+class Poison(Callback):
     """Makes the weights NaN before a step."""
 
     def __init__(self, step):
@@ -270,7 +270,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_pictures(tmp_path)
             make_config(),
             validation=digits(20, "test"),
             folder=tmp_path,
-            watches=[Poison(4)],
+            callbacks=[Poison(4)],
         )
     rows = json.loads(str(error.value).split("numbered ")[1].split("]")[0] + "]")
     assert len(rows) == 32
@@ -334,18 +334,18 @@ def epoch_of(watch, loss, n_steps=60):
 
 
 def test_the_watch_for_collapse_starts_again_after_a_good_epoch():
-    watch = CollapseWatch(2)
+    watch = CollapseCheck(2)
     for loss in (LN2, 0.4, LN2):
         epoch_of(watch, loss)
     assert (watch.flat_epochs, watch.flat_steps) == (1, 60)
-    again = CollapseWatch(2)
+    again = CollapseCheck(2)
     again.load_state_dict(watch.state_dict())
     with pytest.raises(TrainingError, match="collapsed"):
         epoch_of(again, LN2)
 
 
 def test_short_epochs_count_once_they_are_a_hundred_steps():
-    watch = CollapseWatch(2)
+    watch = CollapseCheck(2)
     for _ in range(3):
         epoch_of(watch, LN2, n_steps=30)
     with pytest.raises(TrainingError, match="for 4 epochs"):
@@ -353,7 +353,7 @@ def test_short_epochs_count_once_they_are_a_hundred_steps():
 
 
 def test_a_watch_goes_on_from_what_was_noted_before_steps_were_counted():
-    watch = CollapseWatch(2)
+    watch = CollapseCheck(2)
     watch.load_state_dict({"flat_epochs": 1, "sum": 0.0, "n": 0})
     epoch_of(watch, LN2, n_steps=60)
     with pytest.raises(TrainingError, match="for 3 epochs"):
@@ -363,7 +363,7 @@ def test_a_watch_goes_on_from_what_was_noted_before_steps_were_counted():
 # Who looks on
 
 
-class Note(Watch):
+class Note(Callback):
     """Notes what it is told; may ask the run to end."""
 
     def __init__(self, end_after=None):
@@ -397,7 +397,7 @@ def test_a_watch_is_told_of_everything_and_may_end_the_run(tmp_path):
         make_config(epochs=5, validate_every=5),
         validation=digits(20, "test"),
         folder=tmp_path,
-        watches=[note],
+        callbacks=[note],
     )
     steps = [f"{what} {n + (what == 'done')}" for n in range(4) for what in ("begins", "done")]
     expected = ["started", *steps[:6], "epoch 1", *steps[6:], "epoch 2", "validated 6", "ended"]

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from torchsite.errors import ConfigError
-from torchsite.training import Watch, fit
+from torchsite.training import Callback, fit
 from torchsite.training.lock import locked
 from training_makers import digits, make_config, make_site
 
@@ -55,7 +55,7 @@ def test_what_a_killed_process_left_stands_in_nobodys_way(holder, tmp_path):
     run(tmp_path)
 
 
-class Second(Watch):
+class Second(Callback):
     """Begins a second run in the folder of the first, before its first step."""
 
     def __init__(self, folder):
@@ -67,7 +67,7 @@ class Second(Watch):
 
 
 def test_a_folder_is_held_until_its_run_ends_however_it_ends(tmp_path):
-    run(tmp_path, watches=[Second(tmp_path)])
+    run(tmp_path, callbacks=[Second(tmp_path)])
     with pytest.raises(ConfigError, match="holds an earlier run"):
         run(tmp_path)
     with locked(tmp_path):

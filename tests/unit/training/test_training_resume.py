@@ -13,7 +13,7 @@ import torch
 
 from torchsite.errors import ConfigError, TrainingError
 from torchsite.randomness import make_rng
-from torchsite.training import Watch, fit
+from torchsite.training import Callback, fit
 from torchsite.training import checkpoints as saving
 from torchsite.training.checkpoints import checkpoints, last_checkpoint, publish
 from training_makers import (
@@ -35,11 +35,11 @@ def run(folder, config, model=None, resume=False, extra=(), data=None):
         validation=digits(20, "test"),
         folder=folder,
         resume=resume,
-        watches=extra,
+        callbacks=extra,
     )
 
 
-class CopyEachStep(Watch):
+class CopyEachStep(Callback):
     """Keeps the run's folder as it is before each next step: what a kill would leave."""
 
     def __init__(self, folder, copies):
@@ -58,7 +58,7 @@ class CopyEachStep(Watch):
         (lambda: make_site("pyramid"), {"terms": [transformation(targets="mean")]}),
         (
             lambda: make_site("pyramid"),
-            {"terms": [transformation(), equivariance(against="second_pose")]},
+            {"terms": [transformation(), equivariance()]},
         ),
         (
             make_site,
@@ -89,7 +89,7 @@ def digest_of_file(folder):
     return (folder / "model" / "model.safetensors").read_bytes()
 
 
-class StopAfter(Watch):
+class StopAfter(Callback):
     """Interrupts the run after some steps and notes all steps that are taken."""
 
     def __init__(self, n_steps, seen):

@@ -11,20 +11,20 @@ from PIL import Image
 
 from torchsite.errors import ConfigError, MissingExtraError
 from torchsite.model.contact_sheet import draw_tiles, heatmap_tile, picture_tile
-from torchsite.training import SheetWatch, fit
+from torchsite.training import ExplanationSheets, fit
 from torchsite.training.boards import BOARDS, pixels
-from torchsite.training.sheet_watch import draw_progress, shown_pictures
+from torchsite.training.sheets import draw_progress, shown_pictures
 from training_makers import digest, digits, make_black_box, make_config, make_site
 
 
-def run(folder, watches=(), model=None, **changes):
+def run(folder, callbacks=(), model=None, **changes):
     return fit(
         model or make_site(),
         digits(),
         make_config(**changes),
         validation=digits(20, "test"),
         folder=folder,
-        watches=watches,
+        callbacks=callbacks,
     )
 
 
@@ -41,7 +41,7 @@ def opened(event):
     return np.asarray(Image.open(io.BytesIO(event.encoded_image_string)))
 
 
-class Drawn(SheetWatch):
+class Drawn(ExplanationSheets):
     """Keeps what it drew."""
 
     def __init__(self, folder):
@@ -69,7 +69,7 @@ def test_the_event_file_holds_a_sheet_before_the_first_step_and_after_each_valid
 def test_sheets_leave_the_training_as_it_was(tmp_path):
     for changes in ({}, {"ema_decay": 0.7}):
         name = "-".join(changes) or "plain"
-        looked = run(tmp_path / f"{name}-looked", [SheetWatch("tensorboard", tmp_path / name)], **changes)
+        looked = run(tmp_path / f"{name}-looked", [ExplanationSheets("tensorboard", tmp_path / name)], **changes)
         alone = run(tmp_path / f"{name}-alone", **changes)
         assert digest(looked.model) == digest(alone.model)
         assert looked.measures == alone.measures
@@ -89,7 +89,7 @@ def test_every_picture_stands_upright_and_in_the_same_pose_each_time(tmp_path):
 
 
 def test_a_resumed_run_has_no_second_beginning(tmp_path):
-    run(tmp_path / "run", [SheetWatch("tensorboard", tmp_path / "first")])
+    run(tmp_path / "run", [ExplanationSheets("tensorboard", tmp_path / "first")])
     fit(
         make_site(),
         digits(),
@@ -97,13 +97,13 @@ def test_a_resumed_run_has_no_second_beginning(tmp_path):
         validation=digits(20, "test"),
         folder=tmp_path / "run",
         resume=True,
-        watches=[SheetWatch("tensorboard", tmp_path / "second")],
+        callbacks=[ExplanationSheets("tensorboard", tmp_path / "second")],
     )
     assert 0 not in sheets(tmp_path / "second")
 
 
 def test_a_black_box_has_no_sheets(tmp_path):
-    run(tmp_path / "run", [SheetWatch("tensorboard", tmp_path / "sheets")], make_black_box(), epochs=1)
+    run(tmp_path / "run", [ExplanationSheets("tensorboard", tmp_path / "sheets")], make_black_box(), epochs=1)
     assert sheets(tmp_path / "sheets") == {}
 
 
@@ -129,8 +129,8 @@ def test_weights_and_biases_gets_sheets_and_numbers(tmp_path, monkeypatch):
         Image=lambda array: ("picture", array.shape),
     )
     monkeypatch.setitem(sys.modules, "wandb", made)
-    monkeypatch.setattr("torchsite.training.sheet_watch.NUMBERS_EVERY", 2)
-    run(tmp_path / "run", [SheetWatch("wandb", tmp_path / "sheets")])
+    monkeypatch.setattr("torchsite.training.sheets.NUMBERS_EVERY", 2)
+    run(tmp_path / "run", [ExplanationSheets("wandb", tmp_path / "sheets")])
     (board,) = runs
     assert board.finished
     assert board.options["project"] == "torchsite"
@@ -146,12 +146,12 @@ def test_weights_and_biases_gets_sheets_and_numbers(tmp_path, monkeypatch):
 def test_a_board_that_is_not_installed_says_so_before_any_work(name, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=f"needs {name}.*pip install"):
-        SheetWatch(name, tmp_path)
+        ExplanationSheets(name, tmp_path)
 
 
 def test_an_unknown_board_names_the_nearest(tmp_path):
     with pytest.raises(ConfigError, match="did you mean 'tensorboard'"):
-        SheetWatch("tensorbord", tmp_path)
+        ExplanationSheets("tensorbord", tmp_path)
 
 
 def test_tiles_keep_the_colours_of_their_pictures():
