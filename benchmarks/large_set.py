@@ -29,7 +29,7 @@ from torchsite.data import load_dataset
 from torchsite.model import SITE
 from torchsite.objective import TransformationTerm
 from torchsite.results import Result
-from torchsite.training import TrainingConfig, Callback, fit
+from torchsite.training import Callback, TrainingConfig, fit
 from torchsite.training.loop import Run
 
 CGROUP = Path("/sys/fs/cgroup/memory")

@@ -25,7 +25,7 @@ from torchsite.model import SITE
 from torchsite.objective import Share, TransformationTerm
 from torchsite.randomness import make_rng
 from torchsite.results import Result
-from torchsite.training import TrainingConfig, Callback, fit
+from torchsite.training import Callback, TrainingConfig, fit
 from torchsite.training.batches import make_batch
 from torchsite.training.loop import Run
 from torchsite.training.optimisers import make_optimisers

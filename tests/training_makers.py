@@ -7,7 +7,7 @@ import torch
 from torchsite.configs import from_mapping
 from torchsite.data import load_dataset
 from torchsite.model import SITE, BlackBox
-from torchsite.training import TrainingConfig, Watch
+from torchsite.training import Callback, TrainingConfig
 
 TINY = {"widths": (4, 8), "code": 8, "trunk": (4, 4, 4)}
 PYRAMID = {"depth": 2, "widths": (4, 4, 4), "common": 4}
@@ -60,7 +60,7 @@ def digest(model):
     return hashlib.sha256(content).hexdigest()
 
 
-class FakeClock(Watch):
+class FakeClock(Callback):
     """A clock that only the steps of a run move: each by `seconds(now)`."""
 
     def __init__(self, seconds):

@@ -31,7 +31,7 @@ from torchsite.errors import StoppedError, TrainingError
 from torchsite.objective import Batch
 from torchsite.randomness import Rng, make_rng
 from torchsite.results import Result
-from torchsite.training import Watch
+from torchsite.training import Callback
 from torchsite.training.checkpoints import checkpoints, last_checkpoint
 from torchsite.training.loop import Run
 
@@ -71,7 +71,7 @@ class Attempt:
         folder = self.folder / "run"
         stop = 3 + self.number(STEPS - 3)
         with suppress(StoppedError):
-            run(folder, EPOCHS, watches=[StopAt(stop)])
+            run(folder, EPOCHS, callbacks=[StopAt(stop)])
         assert len(checkpoints(folder / "checkpoints")) == 2
         return folder
 
@@ -81,7 +81,7 @@ class Attempt:
         return weights_of(folder) == self.expected
 
 
-class StopAt(Watch):
+class StopAt(Callback):
     """Tells the run to stop with a step."""
 
     def __init__(self, step: int) -> None:
@@ -93,7 +93,7 @@ class StopAt(Watch):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-class Fill(Watch):
+class Fill(Callback):
     """Fills the file system after a step, up to a part of what the next checkpoint needs."""
 
     def __init__(self, step: int, path: Path, part: float) -> None:
@@ -165,7 +165,7 @@ def tmpfs_full(attempt: Attempt) -> bool:
     try:
         fill = Fill(1 + attempt.number(STEPS - 2), mount / "ballast", attempt.fraction())
         try:
-            run(mount / "run", EPOCHS, watches=[fill])
+            run(mount / "run", EPOCHS, callbacks=[fill])
             said = ""
         except TrainingError as error:
             said = str(error)

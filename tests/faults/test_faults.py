@@ -12,7 +12,7 @@ from fault_runs import Poisoned, make_model, newest, run, start, wait_for_step, 
 
 from torchsite.errors import StoppedError, TrainingError
 from torchsite.randomness import make_rng
-from torchsite.training import Watch
+from torchsite.training import Callback
 from torchsite.training.checkpoints import checkpoints, last_checkpoint
 
 
@@ -34,11 +34,11 @@ def test_told_to_stop_a_run_saves_and_exits_with_the_signals_code(told, code, tm
     assert last_checkpoint(tmp_path / "run") is not None
     before = newest(tmp_path / "run")
     with pytest.raises(StoppedError):
-        run(tmp_path / "run", 200, watches=[Stop(3, told)])
+        run(tmp_path / "run", 200, callbacks=[Stop(3, told)])
     assert newest(tmp_path / "run") > before, "it went on from where it stopped"
 
 
-class Stop(Watch):
+class Stop(Callback):
     """Sends the process a signal at a step counted from the start of this attempt, so often."""
 
     def __init__(self, after, told=signal.SIGTERM, times=1):
@@ -55,7 +55,7 @@ class Stop(Watch):
 def test_told_to_stop_at_any_step_a_run_ends_with_the_same_bits(after, tmp_path, whole):
     handler = signal.getsignal(signal.SIGTERM)
     with pytest.raises(StoppedError, match=f"after step {after}: the state of the run is in"):
-        run(tmp_path, watches=[Stop(after)])
+        run(tmp_path, callbacks=[Stop(after)])
     assert signal.getsignal(signal.SIGTERM) == handler, "signals are as they were"
     run(tmp_path)
     assert weights_of(tmp_path) == weights_of(whole)
@@ -63,10 +63,10 @@ def test_told_to_stop_at_any_step_a_run_ends_with_the_same_bits(after, tmp_path,
 
 def test_a_second_interrupt_does_not_wait_for_the_step(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, watches=[Stop(2, signal.SIGINT, times=2)])
+        run(tmp_path, callbacks=[Stop(2, signal.SIGINT, times=2)])
 
 
-class StopWhenMeasured(Watch):
+class StopWhenMeasured(Callback):
     """Sends SIGINT during the last validation."""
 
     def validated(self, run, measures, seconds):
@@ -75,7 +75,7 @@ class StopWhenMeasured(Watch):
 
 def test_an_interrupt_during_the_last_validation_stops_with_all_steps_saved(tmp_path, whole):
     with pytest.raises(StoppedError):
-        run(tmp_path, watches=[StopWhenMeasured()])
+        run(tmp_path, callbacks=[StopWhenMeasured()])
     run(tmp_path)
     assert weights_of(tmp_path) == weights_of(whole)
 

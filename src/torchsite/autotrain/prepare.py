@@ -29,7 +29,7 @@ from torchsite.data import CATALOGUE, Dataset
 from torchsite.files import write_atomically
 from torchsite.model import SITE, BlackBox
 from torchsite.model.efficientnet import LITE1, LITE2, is_installed
-from torchsite.training import Fitted, Watch, fit
+from torchsite.training import Callback, Fitted, fit
 from torchsite.training.loop import Run
 from torchsite.training.recipes import Recipe, build_model, load_recipe, override
 
@@ -94,7 +94,7 @@ def prepare(
     return Prepared(plan.overridden(changes), train, test, findings, minutes, started)
 
 
-class KeepRecipe(Watch):
+class KeepRecipe(Callback):
     """Writes the recipe into the run's folder once the folder is the run's own."""
 
     def __init__(self, recipe: Recipe, folder: Path) -> None:
@@ -112,7 +112,7 @@ def train_prepared(
     *,
     resume: bool = False,
     progress: bool = False,
-    watches: Sequence[Watch] = (),
+    callbacks: Sequence[Callback] = (),
 ) -> Fitted[SITE | BlackBox]:
     """Train as planned."""
     recipe = prepared.plan.recipe
@@ -124,5 +124,5 @@ def train_prepared(
         folder=folder,
         resume=resume,
         progress=progress,
-        watches=[KeepRecipe(recipe, folder), *watches],
+        callbacks=[KeepRecipe(recipe, folder), *callbacks],
     )

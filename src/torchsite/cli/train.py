@@ -12,7 +12,7 @@ from torchsite.errors import ConfigError
 
 if TYPE_CHECKING:
     from torchsite.autotrain import Prepared
-    from torchsite.training import Watch
+    from torchsite.training import Callback
 
 MINUTES = 30.0
 
@@ -76,14 +76,14 @@ def train(
 
     fields, launch = parse_fields(context.args), launch_of(devices, nodes, strategy)
     folder = out or Path("runs") / Path(data).resolve().name
-    watches = watches_of(log, folder)
+    callbacks = callbacks_of(log, folder)
     known = recipe or (data if data in shipped_recipes() else "mnist_sample" if data in CATALOGUE else "")
     if known and minutes is None and poses != "auto":
         raise ConfigError(
             "--poses is for settings chosen by the data: give --minutes, or --max-rotation and others"
         )
     if known and minutes is None:
-        said = _by_recipe(known, data, fields, folder, resume, limit, as_json, launch, watches)
+        said = _by_recipe(known, data, fields, folder, resume, limit, as_json, launch, callbacks)
     elif recipe:
         raise ConfigError("--minutes chooses the settings, --recipe names them: give one of the two")
     elif launch or launch_options():
@@ -94,7 +94,7 @@ def train(
             raise ConfigError("--folds is for one class a picture: leave it out with --labels")
         beside = Beside(folds, kinds if folds else (), labels, gallery)
         said = _by_choice(
-            data, minutes or MINUTES, fields, poses, beside, folder, resume, limit, report, as_json, watches
+            data, minutes or MINUTES, fields, poses, beside, folder, resume, limit, report, as_json, callbacks
         )
     if as_json and is_first():
         say_json(said)
@@ -110,11 +110,11 @@ def launch_of(devices: str, nodes: int, strategy: str) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value not in ("auto", 1)}
 
 
-def watches_of(log: str, folder: Path) -> list["Watch"]:
+def callbacks_of(log: str, folder: Path) -> list["Callback"]:
     """Who looks on, if anyone was asked to; an unknown or missing board is an error before any work."""
-    from torchsite.training import SheetWatch
+    from torchsite.training import ExplanationSheets
 
-    return [SheetWatch(log, folder / "logs" / "sheets")] if log else []
+    return [ExplanationSheets(log, folder / "logs" / "sheets")] if log else []
 
 
 def parse_fields(words: list[str]) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _by_recipe(
     limit: int | None,
     as_json: bool,
     launch: dict[str, Any],
-    watches: list["Watch"],
+    callbacks: list["Callback"],
 ) -> dict[str, Any]:
     """Train as a recipe says."""
     from torchsite.data import load_dataset
@@ -168,7 +168,7 @@ def _by_recipe(
         folder=folder,
         resume=resume,
         progress=console.is_terminal,
-        watches=watches,
+        callbacks=callbacks,
         **launch,
     )
     for name, value in fitted.measures.items():
@@ -188,7 +188,7 @@ def _by_choice(
     limit: int | None,
     report: bool,
     as_json: bool,
-    watches: list["Watch"],
+    callbacks: list["Callback"],
 ) -> dict[str, Any]:
     """Choose settings by the data, train, examine, and write the report."""
     from torchsite.autotrain import examine_prepared, prepare, train_prepared
@@ -210,7 +210,9 @@ def _by_choice(
         progress=console.is_terminal,
     )
     say_plan(prepared, as_json)
-    fitted = train_prepared(prepared, folder, resume=resume, progress=console.is_terminal, watches=watches)
+    fitted = train_prepared(
+        prepared, folder, resume=resume, progress=console.is_terminal, callbacks=callbacks
+    )
     console.print(f"trained in {fitted.seconds:.0f} s; the model is in {folder / 'model'}")
     if beside.gallery and add_gallery(fitted.model, prepared.train, folder / "model"):
         console.print("a gallery of training pictures lies beside it; without any: --no-gallery")

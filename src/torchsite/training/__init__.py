@@ -1,8 +1,8 @@
 """Training: one visible loop (`loop.py`) on Lightning's Fabric, and the care around it."""
 
+from torchsite.training.callback import Callback
 from torchsite.training.config import TrainingConfig
 from torchsite.training.fit import Fitted, fit
-from torchsite.training.sheet_watch import SheetWatch
-from torchsite.training.watch import Watch
+from torchsite.training.sheets import ExplanationSheets
 
-__all__ = ["Fitted", "SheetWatch", "TrainingConfig", "Watch", "fit"]
+__all__ = ["Callback", "ExplanationSheets", "Fitted", "TrainingConfig", "fit"]

@@ -1,14 +1,14 @@
 """Boards on which a run can be looked at from elsewhere: TensorBoard's files, or Weights & Biases.
 
-Both take figures by name and numbers by name, each for a step of the run. Neither is needed to train: the
-packages are imported when a board is asked for.
+Neither is needed to train: the packages are imported when a board is asked for.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from lightning.fabric.loggers import TensorBoardLogger
 
 from torchsite.errors import ConfigError, did_you_mean
 from torchsite.extras import needed
@@ -17,48 +17,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Board(Protocol):
-    """Somewhere to show a run."""
-
-    def show(self, name: str, figure: "Figure", step: int) -> None:
-        """A figure, as it is after a step."""
-
-    def note(self, values: Mapping[str, float], step: int) -> None:
-        """Numbers, as they are after a step."""
-
-    def close(self) -> None:
-        """Nothing more will come."""
-
-
-class TensorBoard:
+class TensorBoard(TensorBoardLogger):
     """Event files in a folder: `tensorboard --logdir FOLDER` shows them."""
 
-    def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
-        _import("tensorboard", "torchsite[tensorboard]")
-        from torch.utils.tensorboard import SummaryWriter
+    def __init__(self, folder: Path, config: Mapping[str, Any] | None = None) -> None:
+        super().__init__(folder, name="", version="")
 
-        self.writer: Any = SummaryWriter(str(folder))
+    @property
+    def log_dir(self) -> str:
+        """The folder as it is; Lightning would replace `$` and `~` in its name."""
+        return self.root_dir
 
     def show(self, name: str, figure: "Figure", step: int) -> None:
-        """The figure as a picture of the event file, there at once for whoever looks."""
-        self.writer.add_image(name, pixels(figure), step, dataformats="HWC")
-        self.writer.flush()
-
-    def note(self, values: Mapping[str, float], step: int) -> None:
-        """One curve for each name."""
-        for name, value in values.items():
-            self.writer.add_scalar(name, value, step)
-
-    def close(self) -> None:
-        """Close the file."""
-        self.writer.close()
+        """The figure as a picture of the event file, written at once."""
+        self.experiment.add_image(name, pixels(figure), step, dataformats="HWC")
+        self.experiment.flush()
 
 
 class WeightsAndBiases:
     """A run of the project `torchsite`; `WANDB_MODE=offline` keeps it on this machine."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
-        self.wandb = _import("wandb", "wandb")
+        self.wandb = _import("wandb")
         folder.mkdir(parents=True, exist_ok=True)
         self.run: Any = self.wandb.init(project="torchsite", dir=str(folder), config=dict(config))
 
@@ -66,32 +46,24 @@ class WeightsAndBiases:
         """The figure as a picture of the run."""
         self.run.log({name: self.wandb.Image(pixels(figure))}, step=step)
 
-    def note(self, values: Mapping[str, float], step: int) -> None:
+    def log_metrics(self, values: Mapping[str, float], step: int) -> None:
         """All numbers of a step at once."""
         self.run.log(dict(values), step=step)
 
-    def close(self) -> None:
+    def finalize(self, status: str) -> None:
         """Send what is left."""
         self.run.finish()
 
 
-BOARDS: Mapping[str, type[TensorBoard] | type[WeightsAndBiases]] = {
-    "tensorboard": TensorBoard,
-    "wandb": WeightsAndBiases,
-}
+Board = TensorBoard | WeightsAndBiases
+BOARDS: Mapping[str, type[Board]] = {"tensorboard": TensorBoard, "wandb": WeightsAndBiases}
 
 
 def check_board(name: str) -> None:
-    """A board that is not known or not installed is an error before anything is trained."""
+    """An error if the board is not known or not installed."""
     if name not in BOARDS:
         raise ConfigError(f"no board {name!r}: {did_you_mean(name, BOARDS)}")
-    _import(name, "torchsite[tensorboard]" if name == "tensorboard" else name)
-
-
-def open_board(name: str, folder: Path, config: Mapping[str, Any]) -> Board:
-    """The board of this name; its files go to `folder`."""
-    check_board(name)
-    return BOARDS[name](folder, config)
+    _import(name)
 
 
 def pixels(figure: "Figure", dpi: int = 110) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -104,5 +76,6 @@ def pixels(figure: "Figure", dpi: int = 110) -> np.ndarray[Any, np.dtype[np.uint
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
-def _import(package: str, install: str) -> Any:
+def _import(package: str) -> Any:
+    install = "torchsite[tensorboard]" if package == "tensorboard" else package
     return needed(package, who="this board", install=install)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torchsite.errors import TrainingError
 from torchsite.model import save_weights
 from torchsite.objective.transformation import LN2
-from torchsite.training.watch import Watch
+from torchsite.training.callback import Callback
 
 if TYPE_CHECKING:
     from torchsite.training.loop import Run
@@ -19,7 +19,7 @@ LAST_GOOD = "last_good"
 LEAST_STEPS = 100
 
 
-class CollapseWatch(Watch):
+class CollapseCheck(Callback):
     """Stops when the regulariser has stopped teaching: L_trans at ln 2, or far above it.
 
     A prototype that says nothing has the value 1/2 everywhere, and then L_trans is ln 2 = 0.6931 whatever
@@ -75,7 +75,7 @@ class CollapseWatch(Watch):
         self.sum, self.n = state["sum"], state["n"]
 
 
-class LastGood(Watch):
+class LastGood(Callback):
     """Keeps the weights of the end of the last epoch, so that a run that fails leaves something usable.
 
     A run that fails in its first epoch leaves the weights it had when it failed.

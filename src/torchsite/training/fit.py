@@ -20,6 +20,7 @@ from torchsite.results import Result
 from torchsite.training.batches import check_batches
 from torchsite.training.batchnorm import global_statistics
 from torchsite.training.budget import training_budget
+from torchsite.training.callback import Callback
 from torchsite.training.checkpoints import checkpoints, last_checkpoint
 from torchsite.training.config import TrainingConfig
 from torchsite.training.launch import launch
@@ -27,8 +28,7 @@ from torchsite.training.lock import locked
 from torchsite.training.loop import check_one_place, tell, train
 from torchsite.training.precision import Precision, choose_precision
 from torchsite.training.run_manifest import RUN_FILE, check_run, describe_run, read_precision, write_run
-from torchsite.training.setup import make_run, own_watches
-from torchsite.training.watch import Watch
+from torchsite.training.setup import make_run, own_callbacks
 
 Model = TypeVar("Model", bound=ImageClassifier)
 
@@ -54,7 +54,7 @@ def fit(
     validation: Dataset | None = None,
     resume: bool = False,
     progress: bool = False,
-    watches: Sequence[Watch] = (),
+    callbacks: Sequence[Callback] = (),
     log_every: int | None = None,
     accelerator: str = "auto",
     devices: int | str = "auto",
@@ -82,7 +82,7 @@ def fit(
     with locked(folder):
         checkpoint, precision = _begin(folder, resume, describe_run(model, data, config), config, fabric)
         run = make_run(fabric, model, data, validation, config, precision, folder)
-        run.watches = [*own_watches(run, folder, log_every, progress), *watches]
+        run.callbacks = [*own_callbacks(run, folder, log_every, progress), *callbacks]
         if checkpoint is not None:
             run.checkpoints.restore(run, checkpoint)
         check_one_place(run)

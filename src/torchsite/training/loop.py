@@ -20,13 +20,13 @@ from torchsite.objective.objective import Outcome
 from torchsite.randomness import make_rng
 from torchsite.training.averaging import WeightAverage
 from torchsite.training.batches import make_batch
+from torchsite.training.callback import Callback
 from torchsite.training.checkpoints import Checkpoints
-from torchsite.training.collapse import CollapseWatch
+from torchsite.training.collapse import CollapseCheck
 from torchsite.training.config import TrainingConfig
 from torchsite.training.optimisers import schedule, set_learning_rates
 from torchsite.training.precision import Precision
 from torchsite.training.validation import validate
-from torchsite.training.watch import Watch
 
 
 @dataclass(eq=False)
@@ -44,8 +44,8 @@ class Run:
     precision: Precision
     checkpoints: Checkpoints
     average: WeightAverage
-    collapse: CollapseWatch
-    watches: Sequence[Watch] = ()
+    collapse: CollapseCheck
+    callbacks: Sequence[Callback] = ()
     steps_done: int = 0
     learning_rate_factor: float = 0.0  # of the last step, as a fraction of the peak
     ending: bool = False  # a callback asks the run to end
@@ -90,13 +90,14 @@ class Run:
             "precision": self.precision.chosen,
             "objective": self.objective.state_dict(),
             "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
-            "average": self.average.mean,
+            "average": self.average.state_dict(),
             "collapse": self.collapse.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
-        self.steps_done, self.average.mean = state["steps_done"], state["average"]
+        self.steps_done = state["steps_done"]
+        self.average.load_state_dict(state["average"])
         self.objective.load_state_dict(state["objective"])
         for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
             optimiser.load_state_dict(saved)
@@ -197,9 +198,9 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def tell(run: Run, event: str, *news: Any) -> None:
-    """Tell all watches of an event; see `Watch`."""
-    for watch in run.watches:
-        getattr(watch, event)(run, *news)
+    """Tell all callbacks of an event; see `Callback`."""
+    for callback in run.callbacks:
+        getattr(callback, event)(run, *news)
 
 
 def check_one_place(run: Run) -> None:

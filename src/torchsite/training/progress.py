@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
-from torchsite.training.watch import Watch
+from torchsite.training.callback import Callback
 
 if TYPE_CHECKING:
     from torchsite.training.loop import Run
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SHOWN = ("loss", "accuracy")
 
 
-class ProgressBar(Watch):
+class ProgressBar(Callback):
     """Steps of the epoch, the loss, and how long the run will take."""
 
     def __init__(self) -> None:

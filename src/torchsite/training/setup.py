@@ -10,6 +10,7 @@ from torchsite.model import SITE, ImageClassifier
 from torchsite.objective import BlackBoxObjective, Objective, SiteObjective
 from torchsite.objective.classification import ClassWeights, balanced_weights, yes_weights
 from torchsite.training.averaging import WeightAverage
+from torchsite.training.callback import Callback
 from torchsite.training.checkpoints import Checkpoints
 from torchsite.training.collapse import CollapseCheck, LastGood
 from torchsite.training.config import TrainingConfig
@@ -18,7 +19,6 @@ from torchsite.training.loop import Run
 from torchsite.training.optimisers import make_optimisers
 from torchsite.training.precision import Precision
 from torchsite.training.progress import ProgressBar
-from torchsite.training.callback import Callback
 
 MOST_STEPS_UNLOGGED = 20
 
@@ -50,7 +50,7 @@ def make_run(
         config=config,
         precision=precision,
         checkpoints=Checkpoints(folder, config.checkpoint_seconds),
-        average=WeightAverage(config.ema_decay),
+        average=WeightAverage(model, config.ema_decay),
         collapse=CollapseCheck(config.collapse_patience),
     )
 

@@ -41,7 +41,9 @@ def timed(monkeypatch, tmp_path):
         config = make_config(**{"epochs": EPOCHS, "seconds": SECONDS, "validate_every": EPOCHS} | changes)
         data, few = digits(), digits(10, "test")
         callbacks = [clock, notes]
-        found = fit(make_site(), data, config, validation=few, folder=folder, callbacks=callbacks, resume=True)
+        found = fit(
+            make_site(), data, config, validation=few, folder=folder, callbacks=callbacks, resume=True
+        )
         return found.model, notes, clock
 
     return run

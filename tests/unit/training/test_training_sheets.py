@@ -69,7 +69,9 @@ def test_the_event_file_holds_a_sheet_before_the_first_step_and_after_each_valid
 def test_sheets_leave_the_training_as_it_was(tmp_path):
     for changes in ({}, {"ema_decay": 0.7}):
         name = "-".join(changes) or "plain"
-        looked = run(tmp_path / f"{name}-looked", [ExplanationSheets("tensorboard", tmp_path / name)], **changes)
+        looked = run(
+            tmp_path / f"{name}-looked", [ExplanationSheets("tensorboard", tmp_path / name)], **changes
+        )
         alone = run(tmp_path / f"{name}-alone", **changes)
         assert digest(looked.model) == digest(alone.model)
         assert looked.measures == alone.measures
@@ -104,7 +106,7 @@ def test_a_resumed_run_has_no_second_beginning(tmp_path):
 
 def test_a_black_box_has_no_sheets(tmp_path):
     run(tmp_path / "run", [ExplanationSheets("tensorboard", tmp_path / "sheets")], make_black_box(), epochs=1)
-    assert sheets(tmp_path / "sheets") == {}
+    assert not (tmp_path / "sheets").exists()
 
 
 class FakeRun:

@@ -1,6 +1,6 @@
 """Explanation sheets during training: one sees the maps being learnt.
 
-    fit(model, data, folder="runs/own", watches=[SheetWatch("tensorboard", "runs/own/logs/sheets")])
+    fit(model, data, folder="runs/own", callbacks=[ExplanationSheets("tensorboard", "runs/own/logs/sheets")])
     torchsite train … --log tensorboard
 
 After each validation the same few pictures are explained, each as it is and in one pose, with the weights
@@ -22,8 +22,8 @@ from torchsite.modes import evaluating
 from torchsite.randomness import make_rng
 from torchsite.shapes import Images, Labels
 from torchsite.training.batches import look_up
-from torchsite.training.boards import Board, check_board, open_board
-from torchsite.training.watch import Watch
+from torchsite.training.boards import BOARDS, Board, check_board
+from torchsite.training.callback import Callback
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ N_PICTURES = 4
 NUMBERS_EVERY = 20
 
 
-class SheetWatch(Watch):
+class ExplanationSheets(Callback):
     """Writes a sheet after each validation; the first process writes, a black box has none to write."""
 
     def __init__(self, board: str, folder: Path | str, n_pictures: int = N_PICTURES) -> None:
@@ -47,7 +47,7 @@ class SheetWatch(Watch):
         if not run.fabric.is_global_zero:
             return
         config = {"training": to_mapping(run.config), "model": to_mapping(run.model.config)}
-        self.board = open_board(self.name, self.folder, config)
+        self.board = BOARDS[self.name](self.folder, config)
         if run.steps_done == 0:
             self._show(run)
 
@@ -64,11 +64,11 @@ class SheetWatch(Watch):
     def ended(self, run: "Run") -> None:
         """Close the board."""
         if self.board is not None:
-            self.board.close()
+            self.board.finalize("success")
 
     def _note(self, run: "Run", values: Mapping[str, float]) -> None:
         if self.board is not None and self.name != "tensorboard":
-            self.board.note(values, run.steps_done)
+            self.board.log_metrics(values, run.steps_done)
 
     def _show(self, run: "Run") -> None:
         if self.board is not None and isinstance(run.model, SITE):

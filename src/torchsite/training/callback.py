@@ -1,6 +1,6 @@
-"""Who looks on while a model is trained: a watch overrides what it wants to be told.
+"""Callbacks of a training: each overrides the events that it needs.
 
-A watch may ask the run to end early (`run.ending = True`), or stop it by raising a `TrainingError`.
+A callback may ask the run to end early (`run.ending = True`), or stop it by raising a `TrainingError`.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from torchsite.training.loop import Run
 
 
-class Watch:
-    """Told of everything, does nothing."""
+class Callback:
+    """The base class of callbacks: every method is called at its event and does nothing."""
 
     def started(self, run: "Run") -> None:
         """Before the first step of this attempt."""
