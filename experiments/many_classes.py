@@ -28,7 +28,7 @@ from torchsite.processes import peak_memory, run_apart
 from torchsite.randomness import make_rng
 from torchsite.report.format import markdown_table
 from torchsite.results import Result
-from torchsite.training import Watch, fit
+from torchsite.training import Callback, fit
 from torchsite.training.loop import Run
 from torchsite.training.recipes import build_model, load_recipe, override
 
@@ -98,7 +98,7 @@ def measure(n_classes: int, changes: Mapping[str, Any], n_steps: int) -> Cost:
     assert isinstance(model, SITE)
     clock = _Clock()
     with tempfile.TemporaryDirectory(prefix="torchsite-") as folder:
-        fit(model, data, config, validation=data[:2], folder=Path(folder) / "run", watches=[clock])
+        fit(model, data, config, validation=data[:2], folder=Path(folder) / "run", callbacks=[clock])
     n_timed = (len(clock.ends) - 1) * config.batch_size
     seconds, worked = ((times[-1] - times[0]) / n_timed for times in (clock.ends, clock.worked))
     return {
@@ -156,7 +156,7 @@ def _ratios(costs: Mapping[str, Cost]) -> str:
     return f"\nA step of {names[-1]} classes takes, beside one of {names[0]}: {', '.join(said)}.\n"
 
 
-class _Clock(Watch):
+class _Clock(Callback):
     """When the steps end."""
 
     def __init__(self) -> None:
