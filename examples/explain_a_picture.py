@@ -8,5 +8,5 @@ explanation = model.explain(digits.images[:1].float() / 255)
 
 print("seen as", model.classes[explanation.predicted[0]])
 print("logits", explanation.logits, "are the sums", explanation.heatmaps().sum((-2, -1)))
-print("why 0 and not 6:", explanation.why("0", "6").sum())
+print("why 0 and not 6:", explanation.contrast("0", "6").sum())
 explanation.plot(0).savefig("why.png")

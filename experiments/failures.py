@@ -168,6 +168,6 @@ def _explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[Mistake], d
         "images": images,
         "true_maps": explanation.heatmaps(classes=true),
         "predicted_maps": explanation.heatmaps(classes=predicted),
-        "why": explanation.why(true, predicted),
+        "why": explanation.contrast(true, predicted),
     }
     return mistakes, arrays

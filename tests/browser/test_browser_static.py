@@ -102,7 +102,7 @@ def test_it_answers_as_pytorch_does(opened_alone, name):
         for item in said["evidence"]:
             near(item["heatmap"], heatmaps[item["index"]])
             assert item["gained"] + item["lost"] == pytest.approx(item["logit"], abs=1e-3)
-        near(said["why"]["heatmap"], explanation.why(5, 0)[1])
+        near(said["why"]["heatmap"], explanation.contrast(5, 0)[1])
         assert [detail["index"] for detail in said["detail"]] == [5, 0]
         for detail in said["detail"]:
             near(detail["contributions"], explanation.evidence[1, detail["index"]])

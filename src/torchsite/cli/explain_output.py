@@ -49,7 +49,7 @@ def summary(
     if several:
         contrast = explanation.heatmaps(classes=torch.full((len(explanation.logits),), first))[index].double()
     else:
-        contrast = explanation.why(first, second)[index].double()
+        contrast = explanation.contrast(first, second)[index].double()
     speaks_for, against = float(contrast.clamp_min(0).sum()), float(-contrast.clamp_max(0).sum())
     return {
         "prediction": said(explanation, index),
@@ -113,7 +113,7 @@ def write(explanation: Explanation, index: int, question: AskedClasses, path: Pa
         "prototypes": explanation.prototypes[index, shown].numpy(),
     }
     if question.why is not None:
-        arrays["why"] = explanation.why(*question.why)[index].numpy()
+        arrays["why"] = explanation.contrast(*question.why)[index].numpy()
     names = {"classes": list(explanation.classes), "shown": [explanation.classes[label] for label in shown]}
     if format == "json":
         values = {name: array.tolist() for name, array in arrays.items()}

@@ -1,7 +1,11 @@
 """One door to every data set: by its name in the catalogue, or by its folder."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+
+import torch
+from torch.nn.functional import interpolate
 
 from torchsite.data.catalogue import CATALOGUE
 from torchsite.data.dataset import Dataset
@@ -9,9 +13,11 @@ from torchsite.data.folders import load_folder
 from torchsite.data.paths import search_directories
 from torchsite.data.published import load_published
 from torchsite.data.request import Request
-from torchsite.data.resizing import resized
 from torchsite.data.sample import read_sample
 from torchsite.errors import ConfigError, DataError, did_you_mean
+from torchsite.shapes import Pixels
+
+CHUNK = 1024
 
 
 def load_dataset(
@@ -81,3 +87,18 @@ def find_folder(request: Request) -> Path:
             f"and no folder of that name: looked for {looked}"
         )
     return found
+
+
+def resized(data: Dataset, size: int | None) -> Dataset:
+    """The pictures as squares of `size` pixels, bilinear and antialiased; as they are if `size` is None."""
+    if size is None or data.images.shape[-2:] == (size, size):
+        return data
+    return replace(
+        data, images=torch.cat([_resize(part, size) for part in data.images.split(CHUNK)]), larger=None
+    )
+
+
+def _resize(pixels: Pixels, size: int) -> Pixels:
+    shrinks = size < max(pixels.shape[-2:])  # enlarging needs no antialiasing, which is slow
+    resampled = interpolate(pixels.float(), size=(size, size), mode="bilinear", antialias=shrinks)
+    return resampled.round_().clamp_(0, 255).to(torch.uint8)

@@ -176,7 +176,7 @@ def _mistakes(model: SITE | BlackBox, data: Dataset, result: Result, pose: str, 
         return Mistakes(images, None)
     explanation, labels = model.explain(images), torch.tensor([entry["label"] for entry in entries])
     true, wrong = explanation.heatmaps(classes=labels), explanation.heatmaps(classes=said)
-    return Mistakes(images, MistakeMaps(true, wrong, explanation.why(labels, said)))
+    return Mistakes(images, MistakeMaps(true, wrong, explanation.contrast(labels, said)))
 
 
 def _explainers(model: SITE | BlackBox, images: Images, labels: Labels) -> dict[str, Explain]:

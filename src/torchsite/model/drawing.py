@@ -126,7 +126,7 @@ def draw_why(explanation: "Explanation", a: "ClassChoice", b: "ClassChoice", ind
     first, second = (int(explanation.class_index(choice)[index]) for choice in (a, b))
     maps = explanation.heatmaps()[index]
     limit = float(maps[[first, second]].abs().max())
-    why = explanation.why(first, second)[index]
+    why = explanation.contrast(first, second)[index]
     figure, grid = new_figure(1, 4, 1.5)
     show_picture(grid[0][0], explanation.images[index], f"seen as {names[int(explanation.predicted[index])]}")
     for axes, label in zip(grid[0][1:3], (first, second), strict=True):

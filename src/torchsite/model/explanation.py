@@ -104,10 +104,12 @@ class Explanation(EvidenceSums):
         maps = enlarge(chosen, size or _size(self.images))
         return maps if classes is None else maps.squeeze(1)
 
-    def why(self, a: ClassChoice, b: ClassChoice, size: Size | None = None) -> Heatmaps:
+    def contrast(self, a: ClassChoice, b: ClassChoice, size: Size | None = None) -> Heatmaps:
         """Which pixels speak for class `a` rather than `b`; the sum is logit_a - logit_b."""
         difference = self._of(a) - self._of(b)
         return enlarge(difference.unsqueeze(1), size or _size(self.images)).squeeze(1)
+
+    why = contrast  # its earlier name
 
     def class_index(self, choice: ClassChoice) -> Labels:
         """One class number per picture from a number, a name, or numbers."""

@@ -33,7 +33,7 @@ class TiledExplanation(EvidenceSums):
         """The evidence for one class."""
         return self.evidence[torch.arange(len(classes)), classes]
 
-    def why(self, a: int, b: int) -> Heatmaps:
+    def contrast(self, a: int, b: int) -> Heatmaps:
         """Which pixels speak for class `a` rather than `b`; the sum is logit_a - logit_b."""
         return self.evidence[:, a] - self.evidence[:, b]
 

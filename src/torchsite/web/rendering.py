@@ -102,7 +102,7 @@ def _detail(explanation: Explanation, index: int) -> Detail:
 
 
 def _why(explanation: Explanation, index: int, against: int) -> Why:
-    heatmap = explanation.why(index, against)[MOVED]
+    heatmap = explanation.contrast(index, against)[MOVED]
     return Why(
         index=index,
         against=against,

@@ -31,7 +31,8 @@ def test_one_class_by_number_by_name_or_one_for_each_picture():
     each = torch.tensor([2, 0, 1, 1])
     assert torch.equal(found.heatmaps(classes=each), every[torch.arange(4), each])
     assert torch.equal(found.heatmaps(classes=each.int()), found.heatmaps(classes=each))
-    assert torch.equal(found.why("cat", each), every[:, 0] - every[torch.arange(4), each])
+    assert torch.equal(found.contrast("cat", each), every[:, 0] - every[torch.arange(4), each])
+    assert torch.equal(found.why("cat", each), found.contrast("cat", each))  # the earlier name
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_with_zero_sum_the_evidence_sums_to_zero_and_probabilities_stay():
     torch.testing.assert_close(after.evidence.sum(1), torch.zeros_like(after.evidence[:, 0]))
     torch.testing.assert_close(after.probabilities, before.probabilities)
     torch.testing.assert_close(after.contributions.sum(2), after.evidence)
-    torch.testing.assert_close(after.why("0", "1"), before.why("0", "1"))
+    torch.testing.assert_close(after.contrast("0", "1"), before.contrast("0", "1"))
 
 
 @pytest.mark.parametrize("zero_sum", [False, True])

@@ -103,7 +103,7 @@ def test_a_mistake_is_shown_with_the_reason_for_the_true_class_against_the_one_s
     first = result.values["mistakes"]["untransformed"][0]
     axes = figures["mistakes"].axes[3]
     images = data.images[first["row"]][None].float() / 255
-    expected = model.explain(images).why(first["label"], first["predicted"])[0]
+    expected = model.explain(images).contrast(first["label"], first["predicted"])[0]
     np.testing.assert_allclose(np.asarray(axes.get_images()[0].get_array()), expected.numpy(), atol=1e-6)
     assert CLASSES[first["label"]] in axes.get_title()
 
