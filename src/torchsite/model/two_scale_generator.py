@@ -1,6 +1,6 @@
 """Prototypes for features at two scales (`two_scales.py`), and the evidence of each scale.
 
-    w_i = [ c_i ; G_i(z_whole) / 2 ]
+    w_i = [ c_i ; G_i(z_whole) / √8 ]
 
 A small part has one prototype for each class, the same everywhere: the evidence of parts is a 1×1
 convolution, which costs next to nothing, however many classes there are. The prototypes of the whole are
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torchsite.errors import ConfigError
 from torchsite.model.encoder import SPATIAL_WIDTHS
 from torchsite.model.spatial_generator import SpatialGenerator
-from torchsite.model.two_scales import N_PARTS, halved, spread
+from torchsite.model.two_scales import N_PARTS, SHRINKING, shrunk, spread
 from torchsite.shapes import Features, Labels, Logits, Maps, Prototypes, Size
 
 
@@ -100,12 +100,12 @@ class TwoScaleGenerator(nn.Module):
         """Raw prototypes of all classes."""
         n, _, rows, cols = features.shape
         templates = self.templates.to(features)[None, :, :, None, None].expand(n, -1, -1, rows, cols)
-        drawn = halved(self.drawing(self.whole(features))).to(features.dtype)
+        drawn = shrunk(self.drawing(self.whole(features))).to(features.dtype)
         return torch.cat([templates, spread(drawn.flatten(1, 2), features).unflatten(1, drawn.shape[1:3])], 2)
 
     def whole(self, features: Features) -> Features:
         """The features of the whole picture, on their own grid and at full size."""
-        return 2 * features[:, self.n_parts :, ::2, ::2]
+        return features[:, self.n_parts :, ::2, ::2] / SHRINKING
 
     def fused(self, features: Features, bound: nn.Module) -> ScaledForward:
         """The evidence of both scales; no prototypes are drawn on the finer grid."""
@@ -113,8 +113,8 @@ class TwoScaleGenerator(nn.Module):
             cells = bound(self.templates.to(features))
             parts = torch.einsum("ndrc,kd->nkrc", features[:, : self.n_parts], cells)
         whole = self.whole(features)
-        drawn = bound(halved(self.drawing(whole)).to(features.dtype))
-        evidence = (drawn * (whole / 2).unsqueeze(1)).sum(2)
+        drawn = bound(shrunk(self.drawing(whole)).to(features.dtype))
+        evidence = (drawn * (whole * SHRINKING).unsqueeze(1)).sum(2)
         by_scale = torch.stack([parts, spread(evidence, parts)], 1)
         size = (cells.detach().abs().mean() + drawn.detach().abs().mean()) / 2
         return ScaledForward(features, by_scale, size, self, bound)

@@ -1,12 +1,13 @@
 """Features at two scales: small parts seen by themselves, and the whole picture.
 
-    z = [ z_part ; z_whole / 2 ]      z_part at a quarter of the picture's resolution, z_whole at an eighth
+    z = [ tanh(a) ⊙ tanh(b) ; tanh(c) / √8 ]      a, b at a quarter of the resolution, c at an eighth
 
-A feature of a part sees 19 pixels, so evidence made of it stands where its cause is: locality by
-construction. The features of the whole come from all of EfficientNet-Lite; each of their cells covers 2 × 2
-cells of the parts, and is halved, as is its prototype, so that the four products add up to one. In training
-the parts say first what they can (`ScaledForward.stages`), and the whole adds what no part can say: what a
-small thing decides is said at its place.
+A feature of a part (a, b) sees 19 pixels, so evidence made of it stands where its cause is: locality by
+construction. It is a product, so that it may say "this and that". The features of the whole (c) come from all
+of EfficientNet-Lite; each of their cells covers 2 × 2 cells of the parts, and its features and prototypes are
+shrunk, so that the four products count half of one. In training the parts say first what they can
+(`ScaledForward.stages`), and the whole adds what no part can say: what a small thing decides is said at its
+place.
 """
 
 import torch
@@ -23,6 +24,8 @@ from torchsite.shapes import Features, Images, Maps, Size
 
 VARIANTS: dict[str, Variant] = {"lite0": LITE0, "lite1": LITE1, "lite2": LITE2}
 N_PARTS = 64
+SHRINKING = 8**-0.5
+NEARLY = 1 - 1e-6
 
 
 class TwoScales(FeatureExtractor):
@@ -33,7 +36,7 @@ class TwoScales(FeatureExtractor):
 
     mean, std = MEAN, STD
     pretrained = True
-    evidence_gain = 4.5  # a single part may decide
+    evidence_gain = 9.0  # a single part may decide
 
     def __init__(
         self,
@@ -58,16 +61,16 @@ class TwoScales(FeatureExtractor):
         finest, *coarser = self.stages.widths
         self.parts = nn.Sequential(
             conv_block(finest, hidden, kernel=1),
-            nn.Conv2d(hidden, parts, 1),
+            nn.Conv2d(hidden, 2 * parts, 1),
         )
         self.whole = LateralSum(coarser, common, depth)
 
     def forward(self, images: Images) -> Features:
         """Raw features at a quarter of the resolution: those of parts, then those of the whole."""
         maps = self.stages(images)
-        parts = self.parts(maps[FINE])
-        whole = spread(halved(self.whole(maps[FINE + 1 :])), parts)
-        return torch.cat([parts, whole.to(parts.dtype)], 1)
+        this, that = self.parts(maps[FINE]).float().chunk(2, 1)
+        parts = atanh(torch.tanh(this) * torch.tanh(that))
+        return torch.cat([parts, spread(shrunk(self.whole(maps[FINE + 1 :])), parts)], 1)
 
     def load_pretrained(self) -> None:
         """The blocks as published, folded."""
@@ -81,9 +84,14 @@ class TwoScales(FeatureExtractor):
         ]
 
 
-def halved(raw: Maps) -> Maps:
-    """The raw value whose tanh is half as large; never in half precision."""
-    return (torch.tanh(raw.float()) / 2).atanh()
+def shrunk(raw: Maps) -> Maps:
+    """The raw value whose tanh is smaller by `SHRINKING`; never in half precision."""
+    return atanh(torch.tanh(raw.float()) * SHRINKING)
+
+
+def atanh(bounded: Maps) -> Maps:
+    """The inverse of tanh, finite at its ends too."""
+    return (NEARLY * bounded).atanh()
 
 
 def spread(coarse: Maps, fine: Maps) -> Maps:
