@@ -203,7 +203,7 @@ def test_maps_without_a_picture_are_not_consistent_under_any_filling(name):
 def test_a_crop_of_a_larger_picture_is_another_filling():
     larger, labels = pictures(20, side=32)
     images = larger[..., 8:24, 8:24]
-    found = controlled("picture", images, labels, larger=larger)
+    found = controlled("picture", images, labels, padded=larger)
     assert list(found.fills) == ["black", "mean", "other", "reflection", "larger"]
     assert found.fills["larger"].raw.value == pytest.approx(1, abs=1e-4)
     assert "larger" not in controlled("picture", images, labels).fills

@@ -120,9 +120,9 @@ def test_why_sums_to_the_difference_of_two_logits(extractor, n_classes, seed, da
     found = model.explain(pictures(3, (3, 16, 12), seed, torch.float64))
     a, b = (data.draw(st.integers(0, n_classes - 1)) for _ in range(2))
     difference = found.logits[:, a] - found.logits[:, b]
-    assert completeness_error(found.why(a, b).sum((-2, -1)), difference) <= 1e-10
-    assert torch.equal(found.why(a, b), -found.why(b, a))
-    torch.testing.assert_close(found.why(a, b), found.heatmaps(classes=a) - found.heatmaps(classes=b))
+    assert completeness_error(found.contrast(a, b).sum((-2, -1)), difference) <= 1e-10
+    assert torch.equal(found.contrast(a, b), -found.contrast(b, a))
+    torch.testing.assert_close(found.contrast(a, b), found.heatmaps(classes=a) - found.heatmaps(classes=b))
 
 
 @few

@@ -155,7 +155,7 @@ class _Table:
                 classes=measure.explainer.predict(images),
                 indices=torch.arange(seen, seen + len(images)),
                 regions=regions_of(self.regions, images, seen),
-                larger=larger_pictures(self.dataset, torch.arange(seen, seen + len(images)), device),
+                padded=larger_pictures(self.dataset, torch.arange(seen, seen + len(images)), device),
             )
             seen += len(images)
             if self.watch is not None:

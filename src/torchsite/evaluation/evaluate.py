@@ -65,7 +65,7 @@ def evaluate(
                 measure.update(images, labels, classes, indices, where)
             elif len(images[some]):
                 around = larger_pictures(data, indices[some])
-                measure.update(images[some], labels[some], classes[some], indices[some], larger=around)
+                measure.update(images[some], labels[some], classes[some], indices[some], padded=around)
         shared.forget()
         if watch is not None:
             watch("measuring", int(indices[-1]) + 1, len(data))

@@ -33,7 +33,7 @@ from torchsite.transforms import FILLS, FillLike, Transform, as_fill
 
 BLACK = FILLS["black"]
 FILLINGS = ("mean", "other", "reflection")
-CROPPED = "larger"
+CROPPED = "larger"  # the name in results
 
 
 class Evidence(NamedTuple):
@@ -98,8 +98,8 @@ class FrameControl(Measure):
         for row, fill in enumerate(self.fills):
             if fill != FILLS["other"] or len(batch) > 1:
                 yield row, transform(batch.images, fill=fill, rng=self._rng(batch, fill.name, number))
-        if batch.larger is not None:
-            yield len(self.fills), transform.cropped_from(batch.larger, batch.size)
+        if batch.padded is not None:
+            yield len(self.fills), transform.cropped_from(batch.padded, batch.size)
 
     def _compute(self, sums: Sums) -> FrameControlResult:
         filled = sums[:, 1:-2].sum(1, keepdim=True)

@@ -32,7 +32,7 @@ Sums = Float[Tensor, "resamples *statistics"]
 class Batch:
     """What a measure looks at: pictures, true classes, classes to explain, indices; what else is known.
 
-    `regions` are the objects', `larger` are pictures of which `images` are the centre crops.
+    `regions` are the objects', `padded` are pictures of which `images` are the centre crops.
     """
 
     images: Images
@@ -40,7 +40,7 @@ class Batch:
     classes: Labels
     indices: Int64[Tensor, " batch"]
     regions: Heatmaps | None = None
-    larger: Images | None = None
+    padded: Images | None = None
 
     def __post_init__(self) -> None:
         if self.images.ndim != 4 or not self.images.is_floating_point():
@@ -53,8 +53,8 @@ class Batch:
         size = (len(self.images), *self.images.shape[-2:])
         if self.regions is not None and tuple(self.regions.shape) != size:
             raise ShapeError(f"regions: expected shape {size}, got {tuple(self.regions.shape)}")
-        if self.larger is not None and self.larger.shape[:2] != self.images.shape[:2]:
-            raise ShapeError(f"larger: expected one for each picture, got {tuple(self.larger.shape)}")
+        if self.padded is not None and self.padded.shape[:2] != self.images.shape[:2]:
+            raise ShapeError(f"padded: expected one for each picture, got {tuple(self.padded.shape)}")
 
     def __len__(self) -> int:
         return len(self.images)
@@ -190,14 +190,14 @@ class Measure(Bootstrapped):
         classes: Labels | None = None,
         indices: Int64[Tensor, " batch"] | None = None,
         regions: Heatmaps | None = None,
-        larger: Images | None = None,
+        padded: Images | None = None,
     ) -> None:
         """Add a batch. `classes` are those to explain (default: the labels), `indices` the pictures' numbers
         in the data set (default: counted on from 0), on which transforms and resamples depend."""
         images, labels = self._pictures(images), torch.as_tensor(labels)
         indices = self._next_indices(len(images)) if indices is None else indices
         classes = labels if classes is None else torch.as_tensor(classes)
-        batch = Batch(images, labels, classes, indices.cpu(), regions, larger)
+        batch = Batch(images, labels, classes, indices.cpu(), regions, padded)
         self._add(self._update(batch), batch.indices)
 
     def forward(self, images: ImagesLike, labels: Labels, *args: Any, **options: Any) -> Any:
