@@ -19,12 +19,12 @@ import torch
 from matplotlib.figure import Figure
 
 from experiments.cache import save_result
+from experiments.processes import peak_memory, run_apart
 from experiments.registry import Arrays
 from experiments.section import Pictures, source
 from torchsite.data import Dataset
 from torchsite.model import SITE
 from torchsite.model.blocks import n_parameters
-from torchsite.processes import peak_memory, run_apart
 from torchsite.randomness import make_rng
 from torchsite.report.format import markdown_table
 from torchsite.results import Result

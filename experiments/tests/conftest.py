@@ -7,6 +7,7 @@ import pytest
 from experiments import accuracy
 from torchsite.training import recipes
 
+QUICK = "test_mask_k_keeps_its_curves_and_its_pictures"
 RECIPE = """
 data: cifar10
 model:
@@ -15,6 +16,13 @@ model:
   generator_options: {widths: [8, 8, 8], code: 16, trunk: [8, 8, 8]}
 training: {terms: [{name: transformation, targets: mean}]}
 """
+
+
+def pytest_collection_modifyitems(items):
+    """What needs trained models is for the whole run, but for one study from its training to its figures."""
+    for item in items:
+        if {"trained_runs", "played"} & {*item.fixturenames} and item.name != QUICK:
+            item.add_marker(pytest.mark.slow)
 
 
 @contextmanager

@@ -37,6 +37,7 @@ def digits():
     return load_dataset("mnist_sample", "train")[:600], load_dataset("mnist_sample", "test")[:300]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BASELINES)
 def test_every_baseline_learns_digits_and_follows_its_seed(name, digits):
     train, test = digits

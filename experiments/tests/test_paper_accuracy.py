@@ -9,6 +9,7 @@ from torchsite.report.format import headline
 from torchsite.results import Result
 
 
+@pytest.mark.slow
 def test_the_accuracy_experiment_writes_a_result_and_takes_it_up_again(tmp_path, monkeypatch):
     monkeypatch.setattr("experiments.models.N_QUICK", {"train": 200, "test": 100})
     result = EXPERIMENTS["mnist"].run(tmp_path, quick=True)
@@ -23,6 +24,7 @@ def test_the_accuracy_experiment_writes_a_result_and_takes_it_up_again(tmp_path,
     assert any("accuracy" in name for name in headline(Result.load(tmp_path / "accuracy_mnist.json")))
 
 
+@pytest.mark.slow
 def test_the_accuracy_experiment_takes_colour_recipes(folder):
     result = Result.load(folder / "cifar10-quick" / "accuracy_cifar10.json")
     assert result.values["paper"]["site"] == 0.892

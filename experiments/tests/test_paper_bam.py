@@ -22,6 +22,8 @@ from torchsite.errors import DataError
 from torchsite.model import BlackBox, load
 from torchsite.training.recipes import load_recipe, override
 
+pytestmark = pytest.mark.slow
+
 
 def estimate(value):
     return {"value": value, "low": value, "high": value}

@@ -15,6 +15,8 @@ from torchsite.errors import ConfigError
 from torchsite.metrics import CONTROL_MAPS
 from torchsite.results import Result
 
+pytestmark = pytest.mark.slow
+
 ROWS = ["self_explanation", "gradient", "ignorant_frame_template"]
 
 

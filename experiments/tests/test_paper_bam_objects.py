@@ -10,6 +10,8 @@ from experiments.models import weights_of
 from experiments.section import Pictures
 from torchsite.model import load
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):

@@ -7,6 +7,8 @@ from experiments.bam import seeds
 from experiments.bam.models import QUICK
 from experiments.section import Pictures
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 import torch
 from made_up import estimate, section
 
@@ -28,6 +29,7 @@ def table_2():
     return Result("baselines", values, {}, 0, 1.0)
 
 
+@pytest.mark.slow
 def test_table_2_trains_every_baseline_on_both_kinds_of_pictures_once(folder, monkeypatch):
     place = folder / "baselines-quick"
     result = baselines_table.run(place, quick=True)

@@ -20,6 +20,7 @@ def found(tmp_path_factory):
         yield folder, cnn_seeds.run(folder, quick=True)
 
 
+@pytest.mark.slow
 def test_every_seed_is_a_training_of_its_own(found):
     folder, result = found
     assert list(result.values["seeds"]) == ["0", "1"]

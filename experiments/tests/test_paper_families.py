@@ -16,6 +16,7 @@ TINY = {
 }
 
 
+@pytest.mark.slow
 def test_families_are_measured_with_and_without(tmp_path, monkeypatch):
     monkeypatch.setattr(
         families, "FAMILIES", {"smooth distortion": {"distortion": 0.6}, "reflection": {"reflect": True}}

@@ -9,6 +9,7 @@ from experiments.registry import EXPERIMENTS
 from torchsite.training.recipes import load_recipe, override
 
 
+@pytest.mark.slow
 def test_food_compares_starts_and_kinds(tmp_path):
     result = food.run(tmp_path, quick=True)
     assert set(result.values["models"]) == {f"{k}, from {s}" for k in food.KINDS for s in food.STARTS}

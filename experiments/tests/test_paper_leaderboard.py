@@ -91,6 +91,7 @@ def played(tmp_path_factory):
     return folder, result, before
 
 
+@pytest.mark.slow
 def test_one_row_alone_is_kept_for_the_board(played):
     folder, result, before = played
     kept = {
@@ -143,6 +144,7 @@ def test_the_section_and_the_figures_come_from_the_file(played):
     assert set(experiment.figures(result, {})) == {"leaderboard-painted", "leaderboard-scores"}
 
 
+@pytest.mark.slow
 def test_a_file_of_twenty_lines_adds_a_model_and_a_method(tmp_path):
     assert len(YOUR_OWN.read_text().splitlines()) <= 20
     board = registry.find_experiment("leaderboard")
@@ -167,6 +169,7 @@ def test_a_file_of_twenty_lines_adds_a_model_and_a_method(tmp_path):
         experiments.find_experiment("many_classes").run(tmp_path, only=["cam"])
 
 
+@pytest.mark.slow
 def test_the_ablation_is_a_board_of_its_own(tmp_path):
     """Rows of SITE with and without its terms; mixed prototypes among them."""
     result = ablation.run(tmp_path, only=["lambda_0", "mixed"], quick=True)

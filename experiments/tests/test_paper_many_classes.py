@@ -1,5 +1,6 @@
 """Many classes: what ninety-one more cost."""
 
+import pytest
 import torch
 from made_up import page
 
@@ -9,6 +10,7 @@ from torchsite.model.blocks import n_parameters
 from torchsite.training.recipes import build_model, load_recipe
 
 
+@pytest.mark.slow
 def test_more_classes_cost_more_parameters_in_the_generator_alone(tmp_path):
     result = many_classes.run(tmp_path, quick=True)
     few, more = (result.values[str(n)] for n in many_classes.QUICK_CLASSES)

@@ -28,6 +28,7 @@ def result(place):
         return EXPERIMENTS["prototypes"].run(place, quick=True)
 
 
+@pytest.mark.slow
 def test_every_judge_names_prototypes_upright_and_posed(result):
     values = result.values["mnist"]
     assert set(values["judges"]) == set(JUDGES)
@@ -37,6 +38,7 @@ def test_every_judge_names_prototypes_upright_and_posed(result):
     assert "before" not in values
 
 
+@pytest.mark.slow
 def test_pictures_stand_upright_and_posed_beside_all_their_prototypes(result, place, monkeypatch):
     monkeypatch.setattr(prototypes, "RECIPES", {"mnist": "MNIST"})
     arrays = load_arrays(place / "prototypes.npz")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from made_up import line, section
 
 from experiments import truth, truth_steps
@@ -11,6 +12,7 @@ from torchsite.results import Result
 METHODS = ["self_explanation", "gradient", "ignorant_frame_template"]
 
 
+@pytest.mark.slow
 def test_a_slice_measures_all_and_goes_on_from_its_steps(tmp_path):
     place = tmp_path / "mnist_truth-quick"
     lane = truth_steps.measure("mnist", place, models=("black_box",), methods=METHODS, quick=True)

@@ -11,6 +11,7 @@ from experiments.variants import STUDIES
 from torchsite.training.recipes import load_recipe, override, shipped_recipes
 
 
+@pytest.mark.slow
 def test_a_study_shows_the_prototypes_of_its_variants_side_by_side(tmp_path):
     result = EXPERIMENTS["targets"].run(tmp_path, quick=True)
     assert set(result.values) == {"mean", "nearest"}

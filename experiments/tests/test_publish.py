@@ -122,6 +122,7 @@ def test_pictures_of_cifar10_are_not_published(checkout):
     assert draw_published(EXPERIMENTS["cifar10_explanations"], checkout) == []
 
 
+@pytest.mark.slow
 def test_what_needs_no_pictures_of_cifar10_is_drawn_without_them(checkout):
     shutil.copy(ROOT / "results" / "cifar10_mask_k.json", checkout / "results")
     arrays = {name: torch.rand(3, 3, 8, 8) for name in ("masked", "moved")}

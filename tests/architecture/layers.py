@@ -16,7 +16,6 @@ LAYERS = [
         "distributed",
         "files",
         "layers",
-        "processes",
         "results",
         "terminal",
         "version",

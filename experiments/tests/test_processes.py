@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.processes import peak_memory, run_apart
 from guardian import is_running
 from torchsite.errors import ConfigError, TorchsiteError
-from torchsite.processes import peak_memory, run_apart
 
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 
