@@ -188,7 +188,7 @@ def test_the_report_names_the_label_it_knows_least_and_wrong_answers(tmp_path):
     assert torch.allclose(sums.sigmoid(), said, atol=1e-4)  # the map is the answer
     page = write_report(result, shown, tmp_path / "report.html").read_text()
     least = min(result.values["labels"], key=lambda name: result.values["labels"][name]["auroc"])
-    assert f"knows least of {least}" in page
+    assert f"weakest label is {least}" in page
     assert "wrongly named" in page or "missed" in page
     with pytest.raises(DataError, match="examine"):
         examine_labels(site(), replace(data, marks=None))

@@ -1,4 +1,4 @@
-"""`torchsite compare`: one table, METHODS × METRICS, for a saved model."""
+"""`torchsite compare`: one table, explanation methods × metrics, for a saved model."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from torchsite.cli.loaders import open_black_box, open_data, open_model
-from torchsite.cli.measure import names
+from torchsite.cli.inputs import names, open_black_box, open_data, open_model
 from torchsite.cli.terminal import AsJson, ModelName, say_json, terminal, watching
 
 
@@ -26,7 +25,9 @@ def compare(
         float | None,
         typer.Option(min=0, max=1, help="Share of the shorter side; the model's own unless told."),
     ] = None,
-    judge: Annotated[str, typer.Option(help="A model that names prototypes (prototype_recognition).")] = "",
+    judge: Annotated[
+        str, typer.Option(help="A black box that classifies the prototypes (prototype_recognition).")
+    ] = "",
     batch_size: Annotated[int, typer.Option(min=2, help="Pictures at a time.")] = 64,
     seed: Annotated[int, typer.Option(help="Of transforms and intervals.")] = 0,
     out: Annotated[
@@ -35,7 +36,7 @@ def compare(
     resume: Annotated[bool, typer.Option(help="Continue an interrupted run.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Measure what explains a model, method by method, each figure beside its floor.
+    """Compare explanation methods on a model; every score stands beside its floor.
 
     Examples:
 

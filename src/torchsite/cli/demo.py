@@ -1,4 +1,4 @@
-"""`torchsite demo`: the whole way through the house in a few minutes, with no network."""
+"""`torchsite demo`: train, explain and report on the bundled digits, offline, in a few minutes."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`torchsite explain`: what a model sees in pictures, and why."""
+"""`torchsite explain`: predictions of pictures with their explanations."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from torchsite.cli.loaders import open_site
-from torchsite.cli.pictures import Task, plan
+from torchsite.cli.inputs import Task, open_site, plan
 from torchsite.cli.terminal import AsJson, say_json, terminal, watching
 from torchsite.errors import ConfigError, DataError, did_you_mean
 
@@ -33,7 +32,7 @@ class RegionFormat(StrEnum):
 
 
 class Tiles(StrEnum):
-    """What of a picture is seen."""
+    """Which part of a picture the model gets."""
 
     none = "none"
     fit = "fit"
@@ -51,7 +50,8 @@ def explain(
         str | None, typer.Option("--class", help="Explain this class instead of the predicted one.")
     ] = None,
     why: Annotated[
-        tuple[str, str] | None, typer.Option(help="Two classes: what speaks for the first, not the second.")
+        tuple[str, str] | None,
+        typer.Option(help="Two classes: the evidence for the first rather than the second."),
     ] = None,
     overlay: Annotated[
         bool, typer.Option("--overlay", help="Also the whole picture with the evidence over it.")
@@ -79,7 +79,7 @@ def explain(
     batch_size: Annotated[int, typer.Option(min=1, help="Pictures at a time.")] = 32,
     as_json: AsJson = False,
 ) -> None:
-    """Predict, and write the reasons: the heatmaps whose sums are the logits.
+    """Predict and explain: write the heatmaps whose sums are the logits.
 
     For each picture it prints the prediction, the runner-up, and which share of the evidence between the two
     speaks for the prediction. Pictures that cannot be read are named; the others are explained all the same.
@@ -147,7 +147,7 @@ def check_classes(known: Sequence[str], names: Sequence[str | None]) -> None:
 
 
 def check_tiles(tiles: Tiles, format: Format, abstain: float | None) -> None:
-    """Tiles give maps of a whole picture; sheets, arrays and the deletion check are of one input."""
+    """Fail if options are combined that exclude each other."""
     if tiles is not Tiles.none and (format is not Format.png or abstain is not None):
         raise ConfigError("--tiles writes overlays, regions and tables: leave out --format and --abstain")
 

@@ -1,4 +1,4 @@
-"""One explanation in words, numbers and pictures: what `torchsite explain` prints and writes."""
+"""What `torchsite explain` prints and writes of one picture: a sentence, numbers, a sheet."""
 
 import io
 import json
@@ -87,7 +87,7 @@ def _checked(line: dict[str, Any]) -> str:
     """What the deletion check says, if there was one."""
     if "deletion_check" not in line:
         return ""
-    flag = ", not borne out: abstain" if line.get("abstain") else ""
+    flag = ", below the threshold: abstain" if line.get("abstain") else ""
     return f"; deletion check {line['deletion_check']:.2f}{flag}"
 
 

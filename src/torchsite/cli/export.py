@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from torchsite.cli.loaders import open_model
+from torchsite.cli.inputs import open_model
 from torchsite.cli.terminal import AsJson, say_json, terminal
 from torchsite.errors import ConfigError
 
@@ -34,9 +34,9 @@ def export(
     out: Annotated[Path | None, typer.Option(help="The file to write; the model's name if left out.")] = None,
     int8: Annotated[bool, typer.Option("--int8", help="Write an int8 form as well (onnx only).")] = False,
     data: Annotated[
-        str, typer.Option(help="Its training pictures calibrate int8, its test pictures judge it.")
+        str, typer.Option(help="Data set that int8 is calibrated (train) and tested (test) on.")
     ] = "mnist_sample",
-    limit: Annotated[int, typer.Option(min=10, help="Judge int8 by so many test pictures.")] = 1000,
+    limit: Annotated[int, typer.Option(min=10, help="Test int8 on at most so many pictures.")] = 1000,
     as_json: AsJson = False,
 ) -> None:
     """Export logits and heatmaps, for any number of pictures at once, checked against the model itself.

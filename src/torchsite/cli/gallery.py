@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from torchsite.cli.loaders import open_data, open_site
+from torchsite.cli.inputs import open_data, open_site
 from torchsite.cli.terminal import AsJson, say_json, terminal
 
 
@@ -19,7 +19,7 @@ def gallery(
     reconstructed: Annotated[
         bool,
         typer.Option(
-            "--reconstructed", help="Keep no picture: what a small decoder draws from their features."
+            "--reconstructed", help="Keep no training picture, but reconstructions by a small decoder."
         ),
     ] = False,
     seed: Annotated[int, typer.Option(help="For the choice of candidates and poses.")] = 0,

@@ -1,4 +1,4 @@
-"""`torchsite data` and `torchsite models`: what there is to work with."""
+"""`torchsite data` and `torchsite models`: list data sets and models."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`torchsite evaluate`, `report`: figures of a model, a page about it."""
+"""`torchsite evaluate`, `report`: the scores of a model, and a report about it."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from torchsite.cli.loaders import open_black_box, open_data, open_model, training_data
+from torchsite.cli.inputs import names, open_black_box, open_data, open_model, training_data
 from torchsite.cli.terminal import AsJson, ModelName, say_figures, say_json, terminal, watching
 
 
@@ -14,7 +14,9 @@ def evaluate(
     model: ModelName,
     data: Annotated[str, typer.Option(help="A data set's name or a folder.")] = "mnist_sample",
     split: Annotated[str, typer.Option(help="Which part of the data.")] = "test",
-    judge: Annotated[str, typer.Option(help="A black box that is asked what the prototypes show.")] = "",
+    judge: Annotated[
+        str, typer.Option(help="A black box that classifies the prototypes (prototype_recognition).")
+    ] = "",
     limit: Annotated[int | None, typer.Option(min=2, help="Only the first pictures.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write the result file.")] = None,
     as_json: AsJson = False,
@@ -97,8 +99,3 @@ def report(
     for sentence in findings(result):
         terminal().print(sentence)
     terminal().print(f"\nreport:   {path}")
-
-
-def names(text: str) -> list[str]:
-    """Names separated by commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]

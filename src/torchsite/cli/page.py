@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from torchsite.cli.loaders import open_site
+from torchsite.cli.inputs import open_site
 from torchsite.cli.terminal import AsJson, say_json, terminal
 
 LIMIT = 25_000_000
@@ -24,7 +24,7 @@ def page(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a page that needs no server of ours: it runs the model in the browser and sends nothing anywhere.
+    """Write a static page that runs the model in the browser; no picture leaves it.
 
     The first time, npm fetches ONNX Runtime Web; its files are checked and kept for the next time.
 

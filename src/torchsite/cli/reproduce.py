@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from torchsite.cli.measure import names
+from torchsite.cli.inputs import names
 from torchsite.cli.terminal import AsJson, say_figures, say_json, terminal
 from torchsite.errors import ConfigError, NotApplicableError
 

@@ -1,4 +1,4 @@
-"""`torchsite serve`: a page in the browser where the explanation follows the hand."""
+"""`torchsite serve`: the interactive page, on a local server."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -27,9 +27,9 @@ def serve(
         typer.Option(help="Another name that the server is reached by, as behind a proxy; may be repeated."),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes any free one.")] = 8000,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of one pass of a network.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads that torch uses.")] = None,
 ) -> None:
-    """Show all shipped models, and yours, on a page; the same as JSON under /api.
+    """Serve the interactive page and its JSON interface, for the shipped models and yours.
 
     torchsite serve
 

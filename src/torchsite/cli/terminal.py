@@ -1,4 +1,4 @@
-"""How the commands speak: words for people, JSON for scripts, bars for people who wait.
+"""Output of the commands: text or JSON on stdout, progress bars on stderr.
 
 Lines are never broken (paths stay whole) and text is never markup. Results go to the standard output; bars go
 to the standard error stream, and only if that is a terminal, so that pipes and logs stay clean.
@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from torchsite.terminal import Terminal
 from torchsite.terminal import terminal as terminal
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of words.")]
@@ -27,10 +28,10 @@ def say_json(values: Any) -> None:
     terminal().print(json.dumps(values))
 
 
-def say_figures(figures: Mapping[str, str]) -> None:
+def say_figures(figures: Mapping[str, str], console: Terminal | None = None) -> None:
     """Names to the right, figures below each other."""
     for name, value in figures.items():
-        terminal().print(f"{name:>36}  {value}")
+        (console or terminal()).print(f"{name:>36}  {value}")
 
 
 @contextmanager

@@ -1,6 +1,5 @@
-"""What `torchsite train FOLDER` does beside one training: folds, the black box, tables of several labels."""
+"""`torchsite train FOLDER`: print the chosen settings, cross-validate, print scores of labels."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,40 +9,26 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from torchsite.autotrain import Prepared
+    from torchsite.terminal import Terminal
 
 
-@dataclass(frozen=True)
-class Beside:
-    """What is made beside the model: folds of these kinds of networks, a gallery; and the table of labels."""
-
-    folds: int = 0
-    kinds: tuple[str, ...] = ()
-    labels: Path | None = None
-    gallery: bool = True
-
-    @property
-    def n_trainings(self) -> int:
-        """How many trainings share the minutes."""
-        return 1 + self.folds * len(self.kinds)
-
-
-def run_folds(prepared: "Prepared", beside: Beside, folder: Path, console: Any) -> dict[str, Any]:
-    """The accuracy of each kind over all folds, and what their difference says."""
+def run_folds(
+    prepared: "Prepared", n: int, kinds: tuple[str, ...], folder: Path, console: "Terminal"
+) -> dict[str, Any]:
+    """The accuracy of each kind of network over `n` folds, and the difference of two kinds."""
     from torchsite.autotrain.choices import TRAINING_SHARE
     from torchsite.autotrain.folds import cross_validate, difference_in_words, joined, paired_difference
     from torchsite.report.format import percent, percent_interval
 
-    if not beside.folds:
-        return {}
     data, seconds = joined(prepared.train, prepared.test), 60 * prepared.minutes * TRAINING_SHARE
     found, said = {}, {}
-    for kind in beside.kinds:
+    for kind in kinds:
         with watching(kind) as watch:
             found[kind] = cross_validate(
                 prepared.plan.recipe,
                 data,
-                beside.folds,
-                folder / "folds",
+                n,
+                folder,
                 seconds=seconds,
                 kind=kind,
                 seed=prepared.plan.recipe.training.seed,
@@ -51,9 +36,7 @@ def run_folds(prepared: "Prepared", beside: Beside, folder: Path, console: Any) 
             )
         said[kind] = found[kind].plain()
         share = said[kind]["accuracy"]
-        console.print(
-            f"{beside.folds} folds, {kind}: {percent(share)} ({percent_interval(share)}) of {len(data)}"
-        )
+        console.print(f"{n} folds, {kind}: {percent(share)} ({percent_interval(share)}) of {len(data)}")
     if len(found) < 2:
         return said
     words = difference_in_words(
@@ -63,7 +46,7 @@ def run_folds(prepared: "Prepared", beside: Beside, folder: Path, console: Any) 
     return said | {"difference": words}
 
 
-def say_labels(values: "Mapping[str, Any]", console: Any) -> None:
+def say_labels(values: "Mapping[str, Any]", console: "Terminal") -> None:
     """The figures of each label."""
     from rich.table import Table
 
@@ -77,4 +60,17 @@ def say_labels(values: "Mapping[str, Any]", console: Any) -> None:
         table.add_row(
             name, str(found["n"]), *shares, percent(found["sensitivity"]), percent(found["specificity"])
         )
+    console.print(table)
+
+
+def say_plan(prepared: "Prepared", console: "Terminal") -> None:
+    """Print the warnings, the chosen settings and the reasons."""
+    from rich.table import Table
+
+    console.print(f"{prepared.train!r}, {len(prepared.test):,} more to test with")
+    for finding in prepared.findings:
+        console.print(f"warning: {finding}", style="yellow")
+    table = Table("setting", "chosen", "because")
+    for decision in prepared.plan.decisions:
+        table.add_row(decision.setting, decision.chosen, decision.why)
     console.print(table)

@@ -33,7 +33,7 @@ MOST_WRITTEN = 20  # classes up to which a matrix has room for numbers
 def new_chart(
     cols: int = 1, size: tuple[float, float] = (7.0, 3.0), **options: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of panels side by side, quiet frames, a faint grid."""
+    """A figure with panels side by side."""
     figure = PlainFigure(figsize=size, layout="constrained")
     panels = list(figure.subplots(1, cols, squeeze=False, **options)[0])
     for axes in panels:
@@ -106,7 +106,7 @@ def show_points(axes: Axes, estimates: Sequence[Any], shift: float, colour: str,
 
 
 def draw_confusion(result: Result, pose: str = "untransformed") -> Figure:
-    """Which class is called what: rows are true, the stronger the colour the larger the share of the row."""
+    """The confusion matrix: rows are true classes, the colour is the share of the row."""
     names, counts = classes(result), np.asarray(result.values["answers"][pose]["confusion"])
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     side = min(2.2 + 0.32 * len(names), 14)

@@ -39,7 +39,7 @@ def columns(comparison: Comparison) -> list[tuple[str, Steps]]:
 
 
 def scores_of(comparison: Comparison, metric: str) -> list[Steps]:
-    """Where the scores of a measure stand; what it has of each filling is told by its cells."""
+    """The paths of the scores of a measure, as far as its cells have them."""
     values: list[Any] = [cell.values for cell in comparison.cells if cell.metric == metric and cell.values]
     patterns = METRICS[metric].headline
     found = [path for pattern in patterns for one in values or [None] for path in score_paths(one, pattern)]
@@ -133,7 +133,7 @@ def save_report(comparison: Comparison, folder: Path | str) -> list[Path]:
 
 
 def title(comparison: Comparison) -> str:
-    """What was compared, on what, in which poses: every result states its range."""
+    """Model, data, number of pictures, poses and seed of the comparison."""
     config = comparison.config
     ranges = TransformFamily.from_mapping(config["family"])
     return (
@@ -143,7 +143,7 @@ def title(comparison: Comparison) -> str:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Why some cells are empty."""
+    """The reasons for empty cells."""
     grouped: dict[str, list[str]] = {}
     for cell in comparison.cells:
         if cell.reason:

@@ -57,7 +57,7 @@ def findings(result: Result) -> list[str]:
 
 
 def _folds(values: Mapping[str, Any]) -> list[str]:
-    """What models found that were trained without a fold each."""
+    """The cross-validated accuracy."""
     if "folds" not in values:
         return []
     found = values["folds"]["site"]
@@ -70,7 +70,7 @@ def _folds(values: Mapping[str, Any]) -> list[str]:
 
 
 def _twin(values: Mapping[str, Any]) -> list[str]:
-    """How the model compares with the network that it is the twin of."""
+    """The comparison of a twin with its network."""
     if "twin" not in values:
         return []
     found = values["twin"]

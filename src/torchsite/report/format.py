@@ -86,7 +86,7 @@ def score_rows(names: Mapping[str, tuple[str, ...]], models: Sequence[Any]) -> l
 
 
 def look_up(values: Any, *path: str) -> Any:
-    """What stands at a place within the values of a result; None if nothing does."""
+    """The value at a path within the values of a result; None if there is none."""
     for step in path:
         if not isinstance(values, Mapping) or step not in values:
             return None
@@ -131,7 +131,7 @@ def _other_headlines(values: Any) -> dict[str, tuple[str, ...]]:
 
 
 def score_paths(values: Any, pattern: str) -> list[tuple[str, ...]]:
-    """Where the scores of a headline stand within the values of a measure, which tell the fillings.
+    """The paths of the scores of a headline within the values of a measure, one for each filling.
 
     Files from before a measure had fillings hold the figures of the first in the place of all.
     """
@@ -144,7 +144,7 @@ def score_paths(values: Any, pattern: str) -> list[tuple[str, ...]]:
 
 
 def score_name(path: Sequence[str]) -> str:
-    """A score's place in words; that it is one of a filling's goes without saying."""
+    """The path of a score in words, without the word `fills`."""
     filled = ("", *path)  # the name of a filling may be the text of a value, which is left as it is
     steps = zip(filled, path, strict=False)
     return " ".join(step if before == "fills" else words(step) for before, step in steps if step != "fills")

@@ -1,4 +1,4 @@
-"""What the report of a model shows whose pictures may have several labels."""
+"""Figures, tables and findings of a model for several labels a picture."""
 
 from itertools import cycle
 
@@ -98,7 +98,7 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
 
 
 def findings(result: Result) -> list[str]:
-    """The same in sentences, with the label that it knows least of."""
+    """The findings in sentences, with the weakest label."""
     values = result.values
     sentences = [
         f"It answers {percent(values['right_answers'])} of all questions correctly; a question is whether a "
@@ -107,7 +107,7 @@ def findings(result: Result) -> list[str]:
     known = {name: found["auroc"] for name, found in values["labels"].items() if found["auroc"] is not None}
     if known:
         worst = min(known, key=lambda name: known[name])
-        sentences.append(f"It knows least of {worst}: AUROC {known[worst]:.3f}; 0.5 is a guess.")
+        sentences.append(f"Its weakest label is {worst}: AUROC {known[worst]:.3f}; 0.5 is a guess.")
     unknown = [name for name in values["labels"] if name not in known]
     if unknown:
         sentences.append(f"Not measured, since true of all or of no test picture: {', '.join(unknown)}.")

@@ -1,4 +1,4 @@
-"""A page in one file: style and figures stand in it, and it asks nothing of any network.
+"""A self-contained HTML page: style and figures are inline, nothing is loaded.
 
 How it looks stands in `templates/`. Figures are inline SVG: black becomes the colour of the page's text, so
 one drawing serves light, dark and paper; pictures inside are embedded pixel by pixel and stay crisp at any
@@ -60,7 +60,7 @@ def render(
     findings: Sequence[str],
     answers: str,
 ) -> str:
-    """The page; `answers` says what the model tells apart. Everything but our own drawings is escaped.
+    """The HTML; `answers` describes the classes or labels. Everything but our own drawings is escaped.
 
     Parts that are not there are left out, and so are chapters without any.
     """
@@ -68,7 +68,7 @@ def render(
     kind = "A classifier that explains itself" if model["kind"] == "site" else "A black box"
     shape = "×".join(map(str, model["image_shape"]))
     parts = {name: draw_inline(figure, name, text["captions"][name]) for name, figure in figures.items()}
-    harms = [f"The folder may do harm, {said}." for said in result.values.get("inspection", ())]
+    harms = [f"The data may mislead the training: {said}." for said in result.values.get("inspection", ())]
     content = {
         "title": f"{kind}: {config['data'].partition('/')[0]}",
         "subtitle": f"{answers}; pictures of {shape}, {config['parameters']:,} parameters, "

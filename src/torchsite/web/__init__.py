@@ -1,4 +1,4 @@
-"""The page where the explanation follows your hand, and the JSON interface behind it.
+"""The interactive page and its JSON interface.
 
     torchsite serve            →  http://127.0.0.1:8000
 

@@ -1,4 +1,4 @@
-"""The application: a page at `/`, JSON below `/api`, and a look inside at `/healthz` and `/metrics`."""
+"""The application: a page at `/`, JSON at `/api`, health at `/healthz`, Prometheus metrics at `/metrics`."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,7 +27,7 @@ picture, I(T x), beside the moved explanation, T(I x), and says how alike they a
 
 
 def create_app(library: Library, settings: Settings | None = None) -> FastAPI:
-    """An ASGI application that serves the models of a library."""
+    """The ASGI application that serves the models of a library."""
     settings = settings or Settings()
     telemetry, traffic = Telemetry(), Traffic(settings)
     fast = _lane("live", library, telemetry, settings, settings.queue)
@@ -42,7 +42,7 @@ def create_app(library: Library, settings: Settings | None = None) -> FastAPI:
             await lane.stop()
 
     async def drain(seconds: float) -> None:
-        """Answer everything: what is worked on gets some seconds, what waits is told to come again."""
+        """Answer all open requests: queued ones with 503, running ones after at most `seconds`."""
         for lane in (fast, slow):
             lane.refuse()
         await traffic.close(seconds)

@@ -1,7 +1,7 @@
-"""Dynamic batching: while the network works on one batch, the requests that arrive make up the next.
+"""Dynamic batching: requests that arrive while one batch is computed form the next.
 
-A lane is one thread with one bounded queue. Nobody waits for a batch to fill: an idle lane starts at once, a
-busy one takes all that has gathered. A full queue is an error at once, with a hint when to come again.
+A lane is one thread with one bounded queue. An idle lane starts at once, a busy one takes all requests that
+are queued when it is done. If the queue is full, a request fails at once with 503 and Retry-After.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ from torchsite.web.telemetry import Telemetry
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """The jobs of one request, and where its answer is awaited."""
+    """The jobs of one request and the future of its answer."""
 
     jobs: Sequence[Job]
     answer: "asyncio.Future[list[JobResult]]"
 
 
 class Lane:
-    """A queue and the thread that empties it."""
+    """A bounded queue and the one thread that works on it."""
 
     def __init__(
         self,
@@ -45,18 +45,18 @@ class Lane:
         self._closed = False
 
     async def start(self) -> None:
-        """Begin to answer."""
+        """Start the worker task."""
         self._closed = False
         self._runner = asyncio.create_task(self._run())
 
     def refuse(self) -> None:
-        """Take nothing more; what waits is told to come again, the batch at hand goes on."""
+        """Accept no more requests and answer queued ones with 503; the running batch goes on."""
         self._closed = True
         while not self._queue.empty():
             _fail(self._queue.get_nowait(), self._busy("the server is shutting down"))
 
     async def stop(self) -> None:
-        """Give up the batch at hand, refuse the rest, end the thread."""
+        """Answer all requests with 503 and end the thread."""
         self.refuse()
         if self._runner is not None:
             runner, self._runner = self._runner, None
@@ -94,7 +94,7 @@ class Lane:
                     raise
 
     def _gathered(self, first: Waiting) -> list[Waiting]:
-        """What waits, up to the size of a batch; requests that gave up are left out."""
+        """The queued requests up to the size of a batch, without those that timed out."""
         batch, size = [first], len(first.jobs)
         while size < self._max_batch and not self._queue.empty():
             batch.append(self._queue.get_nowait())
@@ -102,7 +102,7 @@ class Lane:
         return [waiting for waiting in batch if not waiting.answer.done()]
 
     async def _answer(self, batch: list[Waiting]) -> None:
-        """One batch; if it fails, each request alone, so that none fails for another's sake."""
+        """Compute one batch; if it fails, compute each request alone, so that only the bad one fails."""
         try:
             results = await self._in_thread([job for waiting in batch for job in waiting.jobs])
         except Exception as error:  # whatever it is, it belongs to the request that caused it

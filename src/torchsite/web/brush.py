@@ -1,4 +1,4 @@
-"""A part of a picture is hidden with a brush: did the explanation say what would happen?
+"""Hide a part of a picture and compare the change of the logit with the attribution of that part.
 
     h = T(hidden), the share of each pixel of T x that the brush covers
     T x hidden = T x + h ⊙ (mean colour of x - T x)
@@ -18,7 +18,7 @@ from torchsite.transforms.affine import AffineTransform
 
 @dataclass(frozen=True)
 class BrushScores:
-    """What an explainer said of the hidden part, and the logit of its model before and after."""
+    """The attribution of the hidden part, and the logit before and after hiding it."""
 
     covered: float
     gained: float
@@ -29,7 +29,7 @@ class BrushScores:
 
 @dataclass(frozen=True, eq=False)
 class Brush:
-    """What is hidden of one moved picture."""
+    """The hidden part of one moved picture."""
 
     shares: Tensor
     moved: Images
@@ -37,18 +37,18 @@ class Brush:
 
     @classmethod
     def over(cls, still: Tensor, moved: Tensor, transform: AffineTransform, pixels: Tensor) -> "Brush":
-        """Hide some pixels of x in T x, where they are now."""
+        """Hide in T x the places to which some pixels of x have moved."""
         shares = transform(pixels[None].to(still))[0]
         background = still.mean((-2, -1), keepdim=True)
         return cls(shares, moved[None], (moved + shares * (background - moved))[None])
 
     def share(self, transform: AffineTransform) -> float:
-        """How much of what is seen of the picture is hidden."""
+        """The share of the visible picture that is hidden."""
         seen = transform(torch.ones_like(self.shares)[None])
         return float(self.shares.sum() / seen.sum().clamp_min(1e-9))
 
     def scores(self, heatmap: Heatmaps, before: float, after: float) -> BrushScores:
-        """A map of T x beside what became of the logit."""
+        """The scores of one heatmap of T x."""
         values = heatmap.double()
         covered, gained = (values * self.shares).sum(), values.clamp_min(0).sum()
         return BrushScores(float(covered), float(gained), float(values.sum()), before, after)

@@ -1,4 +1,4 @@
-"""Questions answered in batches: every picture stands in the batch twice, as x and as T x.
+"""Batched inference: every picture is in the batch twice, as x and as T x.
 
     I(T x) and T(I x) come from one pass through the network, so that one step of a drag is one request.
     raw   = cos(m ⊙ T(I x), m ⊙ I(T x))
@@ -28,7 +28,7 @@ Explainer = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One question: a picture, a transform, and what is asked of the two."""
+    """One request: a picture, a transform, and the explainers to compare."""
 
     model: str
     picture: Tensor
@@ -64,7 +64,7 @@ class MapPair:
 
 @dataclass(frozen=True, eq=False)
 class JobResult:
-    """All that was found for one job; rows 0 and 1 of logits and explanation are x and T x."""
+    """The result of one job; rows 0 and 1 of logits and explanation are x and T x."""
 
     job: Job
     images: Images
@@ -87,7 +87,7 @@ class Pass:
 
 
 def answer(library: Library, jobs: Sequence[Job]) -> list[JobResult]:
-    """What was asked, in the order of the jobs; jobs of one model share its passes."""
+    """The results in the order of the jobs; jobs of one model share its passes."""
     found: dict[int, JobResult] = {}
     for name in dict.fromkeys(job.model for job in jobs):
         places = [i for i, job in enumerate(jobs) if job.model == name]
@@ -146,7 +146,7 @@ def _moved(still: Images, transform: AffineTransform, jobs: list[Job]) -> Images
 
 
 def _hiding(served: Served, image: Tensor, heatmap: Tensor, label: Tensor) -> float:
-    """Patch deletion of one map: does it say of patches what hiding them does?"""
+    """Patch deletion of one heatmap (Spearman)."""
     metric = PatchDeletion(lambda images, classes: heatmap[None], served.model, n_resamples=0)
     metric.update(image[None], label[None])
     return float(metric.result().correlation.value)

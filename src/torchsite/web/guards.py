@@ -1,4 +1,4 @@
-"""What stands before the application: who may ask, how much, how long; headers of security, and a clock."""
+"""Middleware: checks of host and origin, limits of size, time and number, security headers, metrics."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ GONE = 499  # the status that the figures show for clients that left before they
 
 
 class Traffic:
-    """The open requests, the bytes they hold, and whether the server is about to end."""
+    """The open requests, the bytes they hold, and whether the server is shutting down."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -60,7 +60,7 @@ class Traffic:
             self.held -= counted
 
     async def close(self, seconds: float) -> None:
-        """Admit no more, give the open ones some seconds, then have the rest answered with 503."""
+        """Admit no more requests; after some seconds cancel the open ones, which then answer 503."""
         self.closing = True
         if self._open:
             await asyncio.wait(self._open, timeout=seconds)
@@ -120,7 +120,7 @@ class Guard:
             self.telemetry.seconds.labels(path).observe(time.perf_counter() - start)
 
     async def _body(self, receive: Receive) -> bytes | None:
-        """All that was sent, or None if the client has left."""
+        """The whole body, or None if the client disconnected."""
         body, limit, seconds = bytearray(), self.settings.max_body, self.settings.body_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -139,7 +139,7 @@ class Guard:
 
 
 def check_sender(headers: Headers, hosts: Sequence[str]) -> None:
-    """Fail with 403 if a page of another site asks, or one that reached this server by a strange name.
+    """Fail with 403 if the host is unknown or the request comes from a page of another site.
 
     A name that someone else's name server answers for may be pointed at this machine (DNS rebinding), and
     pages below it would count as this server's own. Numeric addresses cannot be pointed anywhere.
@@ -184,7 +184,7 @@ def _announced(headers: Headers) -> int | None:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Gives the application the body in one piece, and then whatever else comes."""
+    """A `receive` that yields the body in one message, then the messages that follow."""
     given = False
 
     async def again() -> Message:

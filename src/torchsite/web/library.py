@@ -1,4 +1,4 @@
-"""The models that are served, what can be asked of each, and the pictures to begin with."""
+"""The served models, their explainers and their sample pictures."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -34,16 +34,16 @@ class Served:
 
     @property
     def config(self) -> ModelConfig:
-        """What the model takes and answers."""
+        """The configuration of the model."""
         return self.model.config
 
     @property
     def default_method(self) -> str:
-        """Its own reasons if it has any, else the best known post-hoc method."""
+        """Its own explanation if it has one, else Grad-CAM."""
         return OWN if isinstance(self.model, SITE) else "grad_cam"
 
     def methods(self) -> list[str]:
-        """All that may apply; some turn out not to, and say so when asked."""
+        """The methods that may apply; some raise `NotApplicableError` when called."""
         return [name for name in METHODS if name != OWN or isinstance(self.model, SITE)]
 
     def explainer(self, method: str) -> Attribution:
@@ -62,7 +62,7 @@ class Served:
         return images, self._partners[method]
 
     def class_index(self, choice: int | str) -> int:
-        """A class by its name or number."""
+        """The index of a class by name or number; fails with 422."""
         names = self.config.classes
         if isinstance(choice, str) and choice in names:
             return names.index(choice)
@@ -129,7 +129,7 @@ class Library:
         return method, model
 
     def describe(self, served: Served) -> ModelOut:
-        """What the page has to know of a model."""
+        """The description of a model for the page."""
         config = served.config
         return ModelOut(
             name=served.name,

@@ -43,7 +43,7 @@ HEAD = "<head>"
 
 @dataclass(frozen=True)
 class WrittenPage:
-    """A finished folder, how large it is, and how far its model is from the one it came from."""
+    """The written folder, its size, and the largest difference of its model from the original."""
 
     folder: Path
     bytes: int
@@ -71,7 +71,7 @@ def write_page(
 
 
 def description(served: Served) -> dict[str, Any]:
-    """All that the page knows beside the model itself, as JSON."""
+    """The description of model and samples for the page, as JSON."""
     model, samples = served.model, served.samples
     assert isinstance(model, SITE)
     _, height, width = model.config.image_shape
@@ -135,7 +135,7 @@ def _static_files() -> dict[str, bytes]:
 
 
 def _index() -> str:
-    """The page that asks its own browser, and may load from its own folder only."""
+    """The HTML of the page without a server; its policy allows its own folder only."""
     html = (STATIC / "index.html").read_text(encoding="utf-8")
     assert ASKS_SERVER in html
     policy = f'{HEAD}\n  <meta http-equiv="Content-Security-Policy" content="{POLICY}">'

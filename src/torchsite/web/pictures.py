@@ -1,4 +1,4 @@
-"""Pictures from strangers: limited before decoding, judged by their content, never named by a path."""
+"""Untrusted uploads: the size is checked before decoding, the format by content, no path is used."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""Reading a question: JSON is taken strictly, the fields of a form are read from their text.
+"""Parsing of requests: JSON strictly, form fields from text.
 
 What is too long is refused before it is parsed, and nothing large is parsed in the thread of the event loop.
 """

@@ -1,4 +1,4 @@
-"""Findings as the compact JSON that the page draws."""
+"""Results as the compact JSON that the page draws."""
 
 from dataclasses import asdict
 

@@ -1,4 +1,4 @@
-"""Pictures to begin with: from a data set of the user's, else digits, else photographs and drawings.
+"""Sample pictures: from the user's data set, else digits, else photographs and drawings.
 
 No photographs are kept here: those offered to models of colour pictures are the ones that matplotlib,
 scikit-learn and scikit-image carry for their own examples, as far as these are installed.
@@ -80,7 +80,7 @@ def _resized(images: Images, size: tuple[int, int]) -> Images:
 
 
 def _drawings(kind: str) -> list[tuple[str, Image.Image]]:
-    """Simple drawings of what a model may know, in the order of their numbers: our own, not photographs."""
+    """Our own drawings of things or clothes, in the order of their numbers."""
     files = sorted(Path(__file__).with_name("drawings").joinpath(kind).glob("*.png"))
     return [(path.stem.partition(" ")[2], Image.open(path)) for path in files]
 

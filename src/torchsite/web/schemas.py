@@ -1,4 +1,4 @@
-"""What comes in and what goes out, in words that the OpenAPI description shows.
+"""Requests and responses, as the OpenAPI description shows them.
 
 Heatmaps travel as signed bytes, base64: value = limit · byte / 127, row by row. Pictures are PNG, base64.
 """
@@ -78,7 +78,7 @@ class Answer(BaseModel):
 
 
 class Brushed(BaseModel):
-    """A part is hidden: what an explainer said of it, and what hiding it did to the logit of the class."""
+    """A hidden part: its attribution, and the logit of the class before and after hiding it."""
 
     covered: float = Field(description="The sum of I(T x) over what is hidden.")
     gained: float = Field(description="The sum of all that I(T x) says for the class.")
@@ -172,7 +172,7 @@ class MethodOut(BaseModel):
 
 
 class GalleryOut(BaseModel):
-    """What prototypes of learned features are shown by."""
+    """The exemplars that show prototypes of learned features."""
 
     source: str = Field(description="The pictures that the exemplars are from.")
     drawn: Literal["photographs", "reconstructions"]
@@ -209,7 +209,7 @@ class SampleOut(BaseModel):
 
 
 class Health(BaseModel):
-    """Alive, and with what."""
+    """The server is running."""
 
     status: Literal["ok"]
     version: str

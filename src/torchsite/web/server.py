@@ -1,4 +1,4 @@
-"""Running the application: bound to this machine unless asked otherwise, gone cleanly when told to go."""
+"""Run the application with uvicorn; shut down cleanly on SIGTERM and SIGINT."""
 
 import errno
 import socket

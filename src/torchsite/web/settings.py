@@ -1,4 +1,4 @@
-"""What the server allows: formats and sizes of uploads, lengths of queues."""
+"""Limits of the server: formats and sizes of uploads, times, lengths of queues."""
 
 from dataclasses import dataclass
 

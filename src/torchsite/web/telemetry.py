@@ -1,4 +1,4 @@
-"""Figures for Prometheus: how many requests, how long, how full, how many at a time."""
+"""Prometheus metrics: requests, latencies, queue lengths, batch sizes."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest

@@ -11,7 +11,7 @@ from PIL import Image
 from running import run, runner
 
 from torchsite.cli import app
-from torchsite.cli.pictures import plan
+from torchsite.cli.inputs import plan
 from torchsite.data import load_dataset, to_float
 from torchsite.errors import ConfigError, DataError, NotApplicableError
 from torchsite.model import SITE
@@ -135,7 +135,7 @@ def test_overlays_regions_and_a_table_over_all_files(model_folder, digit, tmp_pa
              "--abstain", "1"]  # fmt: skip
     result = runner.invoke(app, words)
     assert isinstance(result.exception, DataError)
-    assert "not borne out: abstain" in result.stdout
+    assert "below the threshold: abstain" in result.stdout
     with Image.open(tmp_path / "out" / "tall.overlay.png") as drawn:
         assert drawn.size == (56, 84)
         red, green, blue = drawn.getpixel((28, 2))  # the model does not see this far up: grey

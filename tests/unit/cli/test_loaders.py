@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import torchsite.model
-from torchsite.cli.loaders import open_model
+from torchsite.cli.inputs import open_model
 from torchsite.errors import NotApplicableError
 from torchsite.model import SITE
 from torchsite.web.library import Library

@@ -54,7 +54,7 @@ def test_a_folder_becomes_a_model_and_a_report_within_its_minutes(photos, tmp_pa
     assert "self-consistency, floor" in output
     page = (folder / "report.html").read_text()
     assert "confusion" in page.lower()
-    assert "The folder may do harm" in page
+    assert "The data may mislead the training" in page
     trained = SITE.from_pretrained(folder / "model")
     assert trained.classes == ("blue", "red")
     shown = trained.gallery.pictures.float().mean((2, 3)).argmax(1)  # the strongest colour of each exemplar
