@@ -2,7 +2,7 @@
 
 import torchsite as ts
 
-model = ts.SITE.from_pretrained("mnist")
+model = ts.load("mnist")
 digits = ts.load_dataset("mnist_sample", "test")
 explanation = model.explain(digits.images[:1].float() / 255)
 

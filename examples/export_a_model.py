@@ -3,7 +3,7 @@
 import torchsite as ts
 from torchsite.model.export import OnnxModel, export_onnx
 
-exported = export_onnx(ts.SITE.from_pretrained("mnist"), "mnist.onnx")
+exported = export_onnx(ts.load("mnist"), "mnist.onnx")
 print(exported.path, "differs from the model by at most", exported.max_difference)
 
 digits = ts.load_dataset("mnist_sample", "test")

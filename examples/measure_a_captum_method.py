@@ -5,7 +5,7 @@ from captum.attr import InputXGradient
 import torchsite as ts
 from torchsite.randomness import make_rng
 
-model = ts.BlackBox.from_pretrained("mnist_black_box")
+model = ts.load("mnist_black_box")
 digits = ts.load_dataset("mnist_sample", "test")[:64]
 
 method, images = InputXGradient(model), digits.images.float() / 255

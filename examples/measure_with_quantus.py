@@ -6,7 +6,7 @@ import torchsite as ts
 from torchsite.attribution import METHODS
 from torchsite.metrics.adapters import quantus_scores
 
-model = ts.BlackBox.from_pretrained("mnist_black_box")
+model = ts.load("mnist_black_box")
 digits = ts.load_dataset("mnist_sample", "test")[:16]
 images = digits.images.float() / 255
 metric = quantus.PixelFlipping(features_in_step=56, perturb_baseline="black", disable_warnings=True)

@@ -1,5 +1,6 @@
 """`torchsite train`: from a data set or a folder of pictures to a self-explaining classifier."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -117,7 +118,7 @@ class Run:
     fields: dict[str, Any]
     resume: bool
     limit: int | None
-    callbacks: list["Callback"]
+    callbacks: Sequence["Callback"]
     console: "Terminal"
 
     @property

@@ -47,13 +47,14 @@ def write_report(
     figures = report_figures(result, shown) if figures is None else figures
     n_classes = len(result.config["model"]["classes"])
     if isinstance(shown, LabelIllustrations):
-        told, tables, text = labels, labels.tables(result), prose("labels")
         answers = f"{n_classes} labels, of which several may be true of a picture, or none"
+        cards, said = labels.key_figures(result), labels.findings(result)
+        page = render(result, prose("labels"), figures, labels.tables(result), cards, said, answers)
     else:
-        told, tables, text = findings, class_tables(result), class_prose(result)
         poses = f"{result.config['n_transforms']} poses each ({findings.family(result)})"
-        answers = f"{n_classes} classes, in {poses}"
-    page = render(result, text, figures, tables, told.key_figures(result), told.findings(result), answers)
+        answers, cards = f"{n_classes} classes, in {poses}", findings.key_figures(result)
+        said, tables = findings.findings(result), class_tables(result)
+        page = render(result, class_prose(result), figures, tables, cards, said, answers)
     return write_atomically(Path(path), page)
 
 

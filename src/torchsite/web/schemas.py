@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-MAX_TEXT = 200
+MAX_TEXT = 300  # a name of a folder, which may be a class, has at most 255
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
 ClassChoice = int | Text
 
