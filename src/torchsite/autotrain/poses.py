@@ -8,7 +8,7 @@
 
 Unless told, the pictures are asked: each is shown in its four quarter turns, and a linear classifier of cheap
 features (colours of a coarse grid, directions of edges) learns on three quarters which turn it is, and
-so for each quarter. If it tells the turns of the others apart, the pictures have an up, and a model that is
+so for each quarter. If it tells the turns of the others apart, the pictures are upright, and a model that is
 taught to ignore turns would be taught to ignore what it could use; if not, every turn is as good as another.
 """
 
@@ -56,7 +56,7 @@ class Guess:
         """The reason in words."""
         share = f"a linear classifier tells the quarter turn of {self.accuracy:.0%} of {self.n} pictures"
         if self.poses == "upright":
-            return f"{share} (chance 25 %): they have an up; --poses any if turns do not matter"
+            return f"{share} (chance 25 %): they are upright; --poses any if turns do not matter"
         return f"{share} (chance 25 %): no turn is the right one; --poses upright if there is one"
 
 
@@ -68,7 +68,7 @@ def family_of(name: str) -> TransformFamily:
 
 
 def guess_poses(data: Dataset, seed: int = 0) -> Guess:
-    """Whether the pictures have an up, found by asking a small classifier for their quarter turns."""
+    """Whether the pictures have an upright orientation: whether a small classifier can tell quarter turns."""
     rows = torch.randperm(len(data), generator=make_rng(seed, "poses"))[:N_ASKED]
     images = to_float(data.images[rows])
     side = min(images.shape[-2:])

@@ -1,4 +1,4 @@
-"""Few words: the evidence for the picture's own class stands in few cells.
+"""Sparsity penalty (L1/L2): the evidence for the picture's own class stands in few cells.
 
     L_concise = (|e|₁ / |e|₂) / √n,    n cells; between 1/√n (one cell) and 1 (all cells alike)
 

@@ -1,9 +1,9 @@
 """Readers: small networks that learn to read moved, blurred, dimmed and noised pictures, and then are frozen.
 
-A prototype that is to be read by strangers must not be read by its writer: the network would write marks that
-only it understands. Readers are trained first, on the pictures of the data upright and posed, and frozen.
-They differ in architecture, and what they see is disturbed at random, in their training and whenever they are
-asked: a mark that must survive all that is a drawing.
+Prototypes are scored with frozen auxiliary classifiers, not with the network that draws them: it would draw
+marks that only it understands. Readers are trained first, on the pictures of the data upright and posed, and
+frozen. They differ in architecture, and what they see is disturbed at random, in their training and whenever
+they are asked.
 """
 
 from collections.abc import Callable, Mapping

@@ -61,7 +61,7 @@ class Seen:
     rows: slice
 
     def __len__(self) -> int:
-        return self.rows.stop - self.rows.start  # type: ignore[no-any-return]
+        return self.rows.stop - self.rows.start
 
     @property
     def run(self) -> Forward:

@@ -34,7 +34,9 @@ class WeightAverage:
     def apply(self, model: nn.Module) -> None:
         """Leave the mean, if there is one, in the model."""
         if self.averaged is not None:
-            model.load_state_dict(self.averaged.module.state_dict())
+            mean = self.averaged.module.state_dict()
+            numbers = {name: tensor for name, tensor in mean.items() if tensor.is_floating_point()}
+            model.load_state_dict(numbers, strict=False)  # counters stay the model's own
 
     def state_dict(self) -> dict[str, Any]:
         """The mean so far."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from lightning.fabric.loggers import TensorBoardLogger
+from lightning.fabric.loggers.tensorboard import TensorBoardLogger
 
 from torchsite.errors import ConfigError, did_you_mean
 from torchsite.extras import needed

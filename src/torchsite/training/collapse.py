@@ -1,4 +1,4 @@
-"""Watches for the ways in which a training goes wrong, and what they leave behind."""
+"""Checks that stop a training which has diverged or collapsed, and the last good weights."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ class CollapseCheck(Callback):
     A prototype that says nothing has the value 1/2 everywhere, and then L_trans is ln 2 = 0.6931 whatever
     the targets are. An epoch whose mean lies within 1 % of that counts; `patience` of them in a row stop, if
     they were a hundred steps or more: on few pictures epochs pass before there was time to learn anything. A
-    mean of more than twice that, after the first epoch, stops at once: the weights have run away.
+    mean of more than twice that, after the first epoch, stops at once: the loss has diverged.
     """
 
     def __init__(self, patience: int) -> None:
@@ -45,7 +45,7 @@ class CollapseCheck(Callback):
         mean, n_steps, self.sum, self.n = self.sum / self.n, self.n, 0.0, 0
         if mean > 2 * LN2 and run.epoch > 1:
             raise TrainingError(
-                f"the prototypes have run away: in epoch {run.epoch} the transformation loss "
+                f"the transformation loss diverged: in epoch {run.epoch} it "
                 f"was {mean:.4g} on average, and prototypes that say nothing have {LN2:.4f}. Use smaller "
                 f"learning rates; the weights of the epoch before are kept in the run's folder"
             )

@@ -43,7 +43,7 @@ def launch(options: Mapping[str, Any]) -> Fabric:
 
 
 def leave() -> None:
-    """Take leave of the other processes; one that ends without may be aborted by the threads it leaves."""
+    """Destroy the process group; a process that ends without may be aborted by its remaining threads."""
     if dist.is_initialized():
         dist.destroy_process_group()
 

@@ -42,7 +42,7 @@ def test_pictures_without_content_have_no_up(seed):
 def test_the_plan_says_which_poses_and_why():
     data = load_dataset("mnist_sample")[:200]
     plan = choose_settings("digits", Survey(200, 50, 10, 28), minutes=5, pretrained=False)
-    for name, why in (("auto", "they have an up"), ("any", "as you asked"), ("upright", "as you asked")):
+    for name, why in (("auto", "they are upright"), ("any", "as you asked"), ("upright", "as you asked")):
         chosen = choose_poses(plan, name, data)
         (decision,) = (d for d in chosen.decisions if d.setting == "poses")
         assert why in decision.why

@@ -320,7 +320,7 @@ class Runaway(Silent):
 
 def test_weights_that_run_away_stop_the_run_and_those_before_are_kept(tmp_path):
     model = SITE("identity", Runaway(), 10, image_shape=(1, 28, 28))
-    with pytest.raises(TrainingError, match=r"run away: in epoch 2 .*smaller learning rates"):
+    with pytest.raises(TrainingError, match=r"diverged: in epoch 2 .*smaller learning rates"):
         run(tmp_path, model, epochs=5)
     kept = load_file(tmp_path / "last_good" / "model.safetensors")
     assert kept["generator.zero"].abs() < 1
