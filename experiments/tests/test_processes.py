@@ -13,6 +13,8 @@ from experiments.processes import peak_memory, run_apart
 from guardian import is_running
 from torchsite.errors import ConfigError, TorchsiteError
 
+HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
+PLACES = (HERE, ROOT, ROOT / "tests")
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 
 
@@ -86,7 +88,7 @@ def test_whoever_is_killed_leaves_nobody_behind(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         "import sys\n"
-        f"sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[1])!r}]\n"
+        f"sys.path[:0] = {[str(path) for path in PLACES]!r}\n"
         "from test_processes import run_apart, sleep_on\n"
         f"if __name__ == '__main__':\n    run_apart(sleep_on, {str(note)!r})\n"
     )

@@ -89,6 +89,7 @@ def test_a_test_that_fails_leaves_none_to_the_next(begin):
     assert "1 failed, 1 passed" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["thread", "signal"])
 def test_a_test_that_exceeds_its_time_leaves_none(begin, tmp_path, method):
     run = begin(HANGS, *LIMIT, f"--timeout-method={method}")
@@ -107,6 +108,7 @@ def test_a_run_that_is_killed_leaves_none(begin, tmp_path, number):
     assert all_die(children)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_leaves_none(begin, tmp_path):
     begin(HANGS, "-p", "xdist", "-n1")
     children = pids(tmp_path)

@@ -24,6 +24,7 @@ def whole(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("told", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_told_to_stop_a_run_saves_and_exits_with_the_signals_code(told, code, tmp_path):
     process = start(tmp_path / "run", 200)

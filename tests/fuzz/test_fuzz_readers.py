@@ -210,12 +210,14 @@ def fuzz(folder, target, seconds):
     return json.loads((folder / "fuzz.json").read_text())["values"]["targets"][target], ended.returncode
 
 
+@pytest.mark.slow
 @needs_atheris
 def test_the_fuzzer_finds_a_planted_crash_by_coverage(tmp_path):
     found, code = fuzz(tmp_path, "planted", 60)
     assert (found["findings"], code) == (1, 1)
 
 
+@pytest.mark.slow
 @needs_atheris
 def test_the_fuzzer_finds_nothing_in_the_reader_of_recipes(tmp_path):
     found, code = fuzz(tmp_path, "recipe", 5)

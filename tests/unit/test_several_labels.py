@@ -147,6 +147,7 @@ def _written(data, root):
     return folder
 
 
+@pytest.mark.slow
 def test_from_a_table_to_a_model_that_names_what_is_there(tmp_path):
     folder = _written(corners(60), tmp_path)
     words = ["train", folder, "--labels", tmp_path / "labels.csv", "--minutes", 5,
