@@ -5,22 +5,18 @@ Claim:    SITE's own explanation follows the picture better than any post-hoc on
           where maps that hardly depend on the picture, such as RISE's, are ahead here.
 Command:  torchsite reproduce cifar10_consistency   (or mnist_consistency)
 Cost:     the whole test set, each picture in one pose; some hundred for the methods that ask many
-          times (`PASSES`), RISE and extremal perturbation, which the paper left out, among them. CIFAR-10
+          times (`STUDY`), RISE and extremal perturbation, which the paper left out, among them. CIFAR-10
           with the pyramid: 65 minutes of one core, about 35 on two, half of it for these two; each line of
           the result says what it cost. With --quick, a dozen digits.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, NotRequired, cast
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.cache import save_result
-from experiments.methods import measured, quick_limits, row_of
-from experiments.models import pair_beside
 from experiments.registry import Arrays
 from experiments.section import (
     CONSISTENCY,
@@ -33,12 +29,12 @@ from experiments.section import (
     own_first,
     spoken,
 )
-from torchsite.configs import to_mapping
-from torchsite.evaluation.methods import pictures_of_each
+from experiments.study import Amount, Study, saved, without_values
+from torchsite.attribution import METHODS
 from torchsite.report.format import markdown_table, method_name, number, score
 from torchsite.results import Result
 
-N_TRANSFORMS = 1
+MEASURE = "self_consistency"
 
 # Raw self-consistency on CIFAR-10: on SITE, on the black box.
 PAPER: Mapping[str, Mapping[str, tuple[float, float | None]]] = {
@@ -53,8 +49,6 @@ PAPER: Mapping[str, Mapping[str, tuple[float, float | None]]] = {
     }
 }
 
-PASSES = 45_000  # that a slow method may take: a few hundred pictures
-
 COLOURS = {"raw": "C0", "floor": "0.6", "calibrated": "C1", "centred": "C2"}
 
 
@@ -64,37 +58,15 @@ class Row(MethodRow):
     self_consistency: NotRequired[Mapping[str, Score]]
 
 
-class Values(TypedDict):
-    """What the result file holds."""
-
-    table: list[Row]
-    first: dict[str, str]
-    paper: dict[str, list[float | None]]
+STUDY = Study("consistency", {MEASURE: Amount(10_000, passes=45_000)}, tuple(METHODS))
 
 
-def run(
-    recipe: str,
-    folder: Path,
-    *,
-    methods: Sequence[str] | None = None,
-    quick: bool = False,
-    progress: bool = False,
-) -> Result:
+def run(recipe: str, folder: Path, **options: Any) -> Result:
     """Measure every method on both models of the recipe; finished methods are taken from `folder`."""
-    started = time.monotonic()
-    pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-    limits = quick_limits() if quick else pictures_of_each(len(pair.test), PASSES)
-    found = measured(
-        pair, "self_consistency", folder, n_pictures=limits, n_transforms=N_TRANSFORMS, methods=methods
-    )
-    table = [_row(row_of(*line), line[2].values) for line in found]
+    result, _ = STUDY.run(recipe, folder, **options)
+    table = [_row(without_values(row), row["values"]) for row in result.values["table"]]
     paper = {method: list(scores) for method, scores in PAPER.get(recipe, {}).items()}
-    values: Values = {"table": table, "first": first(table), "paper": paper}
-    family = to_mapping(pair.site.config.family)
-    config = pair.description() | {"recipe": recipe, "family": family, "quick": quick}
-    config["n_transforms"] = N_TRANSFORMS
-    result = Result(f"{recipe}_consistency", values, config, 0, time.monotonic() - started)
-    return save_result(result, folder)
+    return saved(result, folder, table=table, first=first(table), paper=paper)
 
 
 def first(table: Sequence[Row]) -> dict[str, str]:

@@ -5,13 +5,12 @@ Claim:    the paper's: accuracy and log-odds drop later when SITE's own explanat
           box is ahead (docs/results.md). A random ranking is the floor.
 Command:  torchsite reproduce cifar10_mask_k   (or mnist_mask_k)
 Cost:     the first 500 test pictures, eleven fractions, two fillings, one pose; slow methods on fewer
-          (`PASSES`), and each is compared with a random ranking of its own pictures. CIFAR-10 with the
+          (`STUDY`), and each is compared with a random ranking of its own pictures. CIFAR-10 with the
           pyramid: about 15 minutes of one core. With --quick, a dozen digits.
 """
 
 import math
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any, TypedDict, cast
@@ -22,10 +21,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.cache import save_result
-from experiments.measuring import Measuring, explainers
-from experiments.methods import quick_limits, row_of
-from experiments.models import Pair, pair_beside
+from experiments.models import Pair
 from experiments.registry import Arrays
 from experiments.section import (
     OWN,
@@ -38,19 +34,14 @@ from experiments.section import (
     own_first,
     row_name,
 )
+from experiments.study import Amount, Study, saved, without_values
 from torchsite.attribution import METHODS
-from torchsite.configs import to_mapping
 from torchsite.data import to_float
-from torchsite.evaluation.cached import Cached
-from torchsite.evaluation.comparison import Cell
-from torchsite.evaluation.methods import pictures_of_each
 from torchsite.metrics import Poses
 from torchsite.metrics.ranking import background_of, blanked, least_important_first
 from torchsite.report.format import markdown_table, method_name, score
 from torchsite.results import Result
 
-N_ALL = 500
-PASSES = 10_000  # that a slow method may take
 SHOWN = (0.06, 0.18, 0.67)  # the paper's 1k, 3k and 11k of 16.4k pixels
 BLACK = "black"
 PANELS = {"accuracy": "accuracy", "log_odds": "log-odds of the true class"}
@@ -75,38 +66,14 @@ class Row(MethodRow, total=False):
     fills: dict[str, dict[str, Ranked]]
 
 
-def run(
-    recipe: str,
-    folder: Path,
-    *,
-    methods: Sequence[str] | None = None,
-    quick: bool = False,
-    progress: bool = False,
-) -> Result:
+STUDY = Study("mask_k", {"mask_k": Amount(500, passes=10_000)}, tuple(METHODS))
+
+
+def run(recipe: str, folder: Path, **options: Any) -> Result:
     """Mask by every method on both models of the recipe; finished methods are taken from `folder`."""
-    started = time.monotonic()
-    pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-    limits = quick_limits() if quick else pictures_of_each(N_ALL, PASSES)
-    table = [
-        _row(row_of(kind, n, cell), cell.values)
-        for kind, model in pair
-        for n, cell in _cells(
-            Measuring(kind, Cached(model), model, pair.test, folder / "steps"), methods, limits
-        )
-    ]
-    family = to_mapping(pair.site.config.family)
-    config = pair.description() | {"recipe": recipe, "family": family, "quick": quick}
-    result = Result(f"{recipe}_mask_k", {"table": table}, config, 0, time.monotonic() - started)
-    return save_result(result, folder, masked_pictures(pair))
-
-
-def _cells(
-    measuring: Measuring, methods: Sequence[str] | None, limits: Mapping[str, int]
-) -> Iterator[tuple[int, Cell]]:
-    """Every method on one model, on as many pictures as it gets; random rankings are asked once for all."""
-    for explaining in explainers(measuring.explained, list(METHODS) if methods is None else methods):
-        n = limits.get(explaining.name, limits["self_explanation"])  # its other kind of maps has another name
-        yield from measuring.cells(explaining, {"mask_k": n})
+    result, pair = STUDY.run(recipe, folder, **options)
+    table = [_row(without_values(row), row["values"]) for row in result.values["table"]]
+    return saved(result, folder, masked_pictures(pair), table=table)
 
 
 def masked_pictures(pair: Pair) -> dict[str, torch.Tensor]:

@@ -6,37 +6,30 @@ Claim:    of the methods that take one pass, SITE's maps come nearest to what hi
           Beside the methods stand six map-makers that know nothing of the model: what fools a measure is
           no merit in it.
 Command:  torchsite reproduce cifar10_truth   (or mnist_truth)
-Cost:     `truth_steps.N_PICTURES` of the test set, in one pose; slow methods get fewer (`N_SLOW`).
+Cost:     as many of the test pictures as `STUDY` says, in one pose; slow methods get fewer.
           CIFAR-10 with the pyramid: about 75 minutes of one core. Two lanes can share the work, each with
-          `truth_steps.measure(recipe, folder, models=("site",))` or ("black_box",); the command then gathers
+          `truth.STUDY.measure(recipe, folder, models=("site",))` or ("black_box",); the command then gathers
           their steps. With --quick, a dozen digits.
 """
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
-from experiments.cache import save_result
-from experiments.measuring import IGNORANT_MARK
-from experiments.methods import row_of
-from experiments.models import pair_beside
 from experiments.registry import Arrays
 from experiments.section import Pictures, head
-from experiments.truth_costs import costs_of
-from experiments.truth_steps import steps
-from experiments.truth_table import (
+from experiments.study import IGNORANT_MARK, Amount, Row, Study, saved
+from experiments.tables import (
     Columns,
-    Row,
     Scores,
     drawn,
     notes_below,
-    row_with,
     scores_of,
     table_of,
 )
-from torchsite.configs import to_mapping
+from experiments.truth_costs import costs_of
 from torchsite.results import Result
 
 # The columns of the table: what each is called, its measure, and where its score stands.
@@ -65,23 +58,30 @@ OWN_SCORES = (
 )
 
 
-def run(
-    recipe: str,
-    folder: Path,
-    *,
-    methods: Sequence[str] | None = None,
-    quick: bool = False,
-    progress: bool = False,
-) -> Result:
+FRACTIONS = (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)
+CONFIDENCE = 0.5  # that a picture of a mosaic is named with: label smoothing and additivity keep it below 0.9
+STUDY = Study(
+    "truth",
+    measures={
+        "patch_deletion": Amount(1000, slow=200),
+        "one_map_share": Amount(1000, slow=200),
+        "frame_control": Amount(1000, slow=16),
+        "grid_pointing": Amount(150, slow=8),
+        "insertion": Amount(200),
+        "deletion": Amount(200),
+    },
+    options={
+        "grid_pointing": {"confidence": CONFIDENCE},
+        "insertion": {"fractions": FRACTIONS},
+        "deletion": {"fractions": FRACTIONS},
+    },
+    slow_options={"grid_pointing": {"confidence": CONFIDENCE, "sides": (2,)}},
+)
+
+
+def run(recipe: str, folder: Path, **options: Any) -> Result:
     """Measure every method on both models of the recipe; finished steps are taken from `folder`."""
-    started = time.monotonic()
-    pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-    found = steps(pair, folder, methods=methods, quick=quick)
-    table = [row_with(row_of(*line), line[2]) for line in found]
-    config = pair.description() | {"recipe": recipe, "quick": quick, "n_transforms": 1}
-    config["family"] = to_mapping(pair.site.config.family)
-    result = Result(f"{recipe}_truth", {"table": table}, config, 0, time.monotonic() - started)
-    return save_result(result, folder)
+    return saved(STUDY.run(recipe, folder, **options)[0], folder)
 
 
 def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:

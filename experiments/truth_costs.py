@@ -7,8 +7,7 @@ from typing import Any
 from torch import nn
 
 from experiments.bam import METRICS_OF_PAIRS
-from experiments.measuring import IGNORANT_MARK
-from experiments.truth_table import Row
+from experiments.study import IGNORANT_MARK, Row
 from torchsite.attribution import METHODS
 from torchsite.metrics import METRICS, Passes, Poses, as_explainer
 from torchsite.report.format import NOTHING, markdown_table

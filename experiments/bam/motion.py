@@ -22,21 +22,19 @@ from matplotlib.figure import Figure
 from experiments.bam.models import LABELLINGS
 from experiments.bam.motion_steps import MOTION, Counts, models_and_pictures, steps
 from experiments.cache import save_result
-from experiments.methods import row_of
 from experiments.models import KINDS
 from experiments.registry import Arrays
 from experiments.section import Pictures, source
-from experiments.truth_costs import costs_of
-from experiments.truth_table import (
+from experiments.study import Row, row_with
+from experiments.tables import (
     Columns,
-    Row,
     Scores,
     drawn,
     notes_below,
-    row_with,
     scores_of,
     table_of,
 )
+from experiments.truth_costs import costs_of
 from torchsite.configs import to_mapping
 from torchsite.report.format import look_up
 from torchsite.results import Result
@@ -103,7 +101,7 @@ def run(
     started = time.monotonic()
     models, test = models_and_pictures(folder, quick=quick, progress=progress)
     found = steps(models, test, folder, methods=methods, counts=counts, quick=quick)
-    table = [row_with(row_of(kind, n, cell), cell, metric) for kind, metric, n, cell in found]
+    table = [row_with(kind, n, cell, metric) for kind, metric, n, cell in found]
     config = {
         "n_test": len(test),
         "weights": {kind: models[kind].weights for kind in KINDS},

@@ -19,14 +19,14 @@ from experiments.bam.measures import BATCH, options_of
 from experiments.bam.models import LABELLINGS, Models, models_in
 from experiments.bam.object_motion import ObjectMotion
 from experiments.cache import step
-from experiments.measuring import (
+from experiments.models import KINDS
+from experiments.study import (
     IGNORANT_MARK,
     Explaining,
     Measuring,
     capped,
     explainers,
 )
-from experiments.models import KINDS
 from torchsite.data import to_float
 from torchsite.errors import NotApplicableError
 from torchsite.evaluation.cached import Cached

@@ -9,7 +9,7 @@ from experiments.bam import motion, motion_steps
 from experiments.bam.data import painted_halves
 from experiments.bam.models import QUICK, Models
 from experiments.bam.motion_steps import Counts
-from experiments.measuring import IGNORANT_MARK, Explaining, explainers
+from experiments.study import IGNORANT_MARK, Explaining, explainers
 from torchsite.attribution import METHODS
 from torchsite.errors import ConfigError
 from torchsite.metrics import CONTROL_MAPS

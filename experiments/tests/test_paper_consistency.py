@@ -7,8 +7,8 @@ import torch
 from made_up import estimate, line, section
 
 from experiments import consistency
-from experiments.methods import rows_for
 from experiments.section import CONSISTENCY
+from experiments.study import rows_for
 from torchsite.metrics.self_consistency import SelfConsistency
 from torchsite.model import SITE
 from torchsite.results import Result
@@ -40,8 +40,11 @@ def test_table_1_has_a_line_for_every_method_and_goes_on_where_it_stopped(folder
     result = consistency.run("cifar10", place, methods=METHODS, quick=True)
     lines = [(line["model"], line["method"]) for line in result.values["table"]]
     own = [METHODS[0], "relative_explanation"]
-    assert lines == [("site", m) for m in [*own, *METHODS[1:]]] + [("black_box", m) for m in METHODS[1:]]
-    plain, relative = (line["self_consistency"]["raw"]["value"] for line in result.values["table"][:2])
+    asked = [("site", m) for m in [*own, *METHODS[1:]]] + [("black_box", m) for m in METHODS[1:]]
+    assert sorted(lines) == sorted(asked)
+    plain, relative = (
+        line["self_consistency"]["raw"]["value"] for line in result.values["table"] if line["method"] in own
+    )
     assert plain != relative
     assert all(set(line["self_consistency"]) == set(CONSISTENCY) for line in result.values["table"])
     assert result.values["paper"]["grad_cam"] == [0.8817, 0.8416]
@@ -87,7 +90,7 @@ def test_table_1_has_ours_with_intervals_and_the_paper_beside():
     text = section(table_1())
     assert "0.9000  [0.8900, 0.9100]" in text
     assert re.search(r"Grad-CAM \| on the black box \| 0\.7000 .* \| 0\.8416 \| 500 ", text)
-    assert "First in raw: SITE itself on SITE." in text
+    assert "first in raw: SITE itself on SITE." in text
     assert "excitation BP on SITE is not defined: a product of tanh's" in text
     assert "RISE on SITE: n_masks = 256" in text
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from made_up import line, section
 
-from experiments import truth, truth_steps
+from experiments import truth
+from experiments.study import Amount, Explaining
 from experiments.truth_costs import costs_of
 from torchsite.results import Result
 
@@ -15,15 +16,15 @@ METHODS = ["self_explanation", "gradient", "ignorant_frame_template"]
 @pytest.mark.slow
 def test_a_slice_measures_all_and_goes_on_from_its_steps(tmp_path):
     place = tmp_path / "mnist_truth-quick"
-    lane = truth_steps.measure("mnist", place, models=("black_box",), methods=METHODS, quick=True)
+    lane = truth.STUDY.measure("mnist", place, models=("black_box",), methods=METHODS, quick=True)
     steps = {path: path.stat().st_mtime_ns for path in (place / "steps").iterdir()}
-    assert lane == len(steps) == 2 * len(truth_steps.N_PICTURES)
+    assert lane == len(steps) == 2 * len(truth.STUDY.measures)
     result = truth.run("mnist", place, methods=METHODS, quick=True)
     defined = {path: time for path, time in steps.items() if Result.load(path).values["cells"][0]["values"]}
     assert len(defined) >= 10
     assert all(path.stat().st_mtime_ns == time for path, time in defined.items())
     rows = {(row["model"], row["method"], row["metric"]) for row in result.values["table"]}
-    assert {("site", "self_explanation", name) for name in truth_steps.N_PICTURES} <= rows
+    assert {("site", "self_explanation", name) for name in truth.STUDY.measures} <= rows
     assert Result.load(place / "mnist_truth.json").values == result.values
     text = section(result)
     assert "SITE's own maps: calibrated consistency is " in text
@@ -40,9 +41,15 @@ def test_a_slice_measures_all_and_goes_on_from_its_steps(tmp_path):
     assert truth.KIND_WORDS in section(replace(result, values={"table": before}))
 
 
-def test_slow_methods_see_fewer_pictures_of_every_measure():
-    assert set(truth_steps.N_SLOW) == set(truth_steps.N_PICTURES)
-    assert all(truth_steps.N_SLOW[name] <= n for name, n in truth_steps.N_PICTURES.items())
+def test_slow_methods_see_fewer_pictures_and_a_slice_a_few():
+    fast, slow = (Explaining("any", {}, passes, passes > 100, lambda _: None) for passes in (1, 500))
+    amount = Amount(1000, passes=10_000)
+    assert [amount.of(one) for one in (fast, slow)] == [1000, 20]
+    assert [amount.of(one, quick=True) for one in (fast, slow)] == [12, 4]
+    assert Amount(1000, slow=16).of(slow) == 16
+    assert Amount(8, slow=16).of(slow) == 8
+    assert Amount(200).of(slow) == 200
+    assert Amount(200, passes=100).of(slow) == 1
 
 
 def costly(method, metric, seconds, n=100, **options):

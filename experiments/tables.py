@@ -5,34 +5,21 @@ What the sections on true maps share: where each column's score stands in a resu
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from experiments.measuring import IGNORANT_MARK
-from experiments.section import MethodRow, on_model, own_first
+from experiments.section import on_model, own_first
+from experiments.study import IGNORANT_MARK, Row
 from torchsite.attribution import METHODS
-from torchsite.evaluation.comparison import Cell
 from torchsite.metrics import CONTROL_MAPS
 from torchsite.report.format import estimate, look_up, markdown_table, method_name
 
 # What each column is called, the measure in its row of the file, and where its score stands.
 Columns = Mapping[str, tuple[str, tuple[str, ...]]]
 Scores = dict[tuple[str, str], dict[str, Any]]
-
-
-class Row(MethodRow):
-    """One measure of a method on a model."""
-
-    metric: str
-    values: Mapping[str, Any] | None
-
-
-def row_with(row: MethodRow, cell: Cell, metric: str = "") -> Row:
-    """A row of the file: who explains what, and all that the measure found."""
-    return cast(Row, row | {"metric": metric or cell.metric, "values": cell.values})
 
 
 def scores_of(table: Sequence[Row], columns: Columns) -> Scores:
