@@ -5,36 +5,26 @@ untransformed pictures, above every post-hoc method on SITE and on the black box
 paper names no tolerance, so the table has τ = 0 … 3, and the result says at which τ the claim first holds.
 
 Command:  torchsite reproduce mnist_pointing
-Cost:     SITE's own explanation and random maps on all 10,000 test pictures, as they are and once moved;
-          post-hoc methods on the first 5,000, slow ones on fewer (`PASSES`); self-consistency on the first
-          2,000 at most, under two transforms. 8 minutes on two cores. With --quick, 200
-          pictures, and 4 for slow methods.
+Cost:     all 10,000 test pictures, as they are and once moved, slow methods on fewer (`PASSES`);
+          self-consistency on the first 2,000 at most, under two transforms. About 15 minutes on two cores.
+          With --quick, a dozen pictures, and 4 for slow methods.
 """
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, cast
 
 from matplotlib.figure import Figure
-from torch import nn
 
-from experiments.cache import save_result
-from experiments.models import pair_beside
 from experiments.registry import Arrays
 from experiments.section import CONSISTENCY, MethodRow, Pictures, Score, source
+from experiments.study import Amount, Study, saved, without_values
+from experiments.study import Row as StudyRow
 from torchsite.attribution import METHODS
-from torchsite.data import Dataset
-from torchsite.evaluation.compare import MODEL, Comparison, compare
-from torchsite.evaluation.fingerprints import weights_of
-from torchsite.evaluation.methods import options_of
-from torchsite.model import SITE, BlackBox
 from torchsite.report.format import markdown_table, number, score
 from torchsite.results import Result
 
 TOLERANCES = (0, 1, 2, 3)
-PARTS = ("pointing", "consistency")
 POSES: tuple[Literal["transformed"], Literal["untransformed"]] = ("transformed", "untransformed")
 FLOORS: tuple[Literal["anywhere"], Literal["centre"]] = ("anywhere", "centre")
 CLAIM = {"transformed": 0.9993, "untransformed": 0.9996}
@@ -55,11 +45,7 @@ PAPER: Mapping[str, tuple[float | None, float | None, float | None, float | None
     "guided_backprop": (0.4664, 0.9974, 0.8825, 0.9990),
 }
 
-N_POST_HOC = 5000
-N_CONSISTENCY = 2000
-ON_ALL = ("self_explanation", "random")
 PASSES = 6_000  # that a slow method may take
-N_QUICK_SLOW = 4
 
 
 HIDDEN_NOTE = """Read the layer methods on SITE with care: its features are the pixels here, so the last layer
@@ -83,58 +69,37 @@ class Row(MethodRow):
     self_consistency: NotRequired[dict[str, Score]]
 
 
-class Values(TypedDict):
-    """What the result file holds."""
+STUDY = Study(
+    "pointing",
+    {"pointing_game": Amount(10_000, passes=PASSES), "self_consistency": Amount(2000, passes=PASSES)},
+    tuple(METHODS),
+    n_transforms={"self_consistency": 2},
+)
 
-    table: list[Row]
-    accuracy: dict[str, Any]
-    verdict: dict[str, int | None]
-    paper: Mapping[str, Sequence[float | None]]
 
-
-def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
+def run(folder: Path, **options: Any) -> Result:
     """Play the game on the models of the MNIST experiment beside `folder`, or on the shipped ones."""
-    pair = pair_beside("mnist", folder, quick=quick, progress=progress)
-    return play(pair.site, pair.black_box, pair.test, folder, quick=quick)
+    result, _ = STUDY.run("mnist", folder, **options)
+    table = gathered(result.values["table"])
+    return saved(result, folder, table=table, verdict=verdict(table), paper=dict(PAPER))
 
 
-def play(
-    site: SITE,
-    black_box: BlackBox,
-    data: Dataset,
-    folder: Path,
-    *,
-    methods: Sequence[str] | None = None,
-    quick: bool = False,
-    seed: int = 0,
-) -> Result:
-    """Play the game with every method on both models; a run resumes from `folder`."""
-    start = time.perf_counter()
-    names = list(METHODS) if methods is None else list(methods)
-    dataset = data[:200] if quick else data
-    values: Values = {"table": [], "accuracy": {}, "verdict": {}, "paper": dict(PAPER)}
-    for kind, model in (("site", site), ("black_box", black_box)):
-        for limit, group in _by_limit(names, len(dataset), quick).items():
-            ask = partial(_compared, model, dataset, group, limit, seed=seed)
-            files = [folder / f"{kind}-{limit}-{part}.json" for part in PARTS]
-            metrics = ["pointing_game", "accuracy"] if limit == len(dataset) else ["pointing_game"]
-            game = ask(metrics, n_transforms=1, out=files[0])
-            consistency = ask(["self_consistency"], n_transforms=2, out=files[1])
-            values["table"] += [_row(game, consistency, kind, method) for method in group]
-            model_cell = game.cell(MODEL, "accuracy")
-            if model_cell is not None:
-                values["accuracy"][kind] = model_cell.values
-    values["verdict"] = verdict(values["table"])
-    config = {
-        "recipe": "mnist",
-        "data": data.title,
-        "weights": {"site": weights_of(site), "black_box": weights_of(black_box)},
-        "n_images": len(dataset),
-        "n_consistency": N_CONSISTENCY,
-        "quick": quick,
-    }
-    result = Result("mnist_pointing", values, config, seed, time.perf_counter() - start)
-    return save_result(result, folder)
+def gathered(rows: Sequence[StudyRow]) -> list[Row]:
+    """One row for each explainer on each model, of the rows of both measures."""
+    found: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        line = found.setdefault((row["model"], row["method"]), cast(Row, without_values(row)))
+        values = row["values"]
+        if values is None:
+            line["reason"] = row.get("reason", "")
+        elif row["metric"] == "self_consistency":
+            line["self_consistency"] = {name: values[name] for name in CONSISTENCY}
+        else:
+            for pose in POSES:
+                line[pose] = {name: one["score"] for name, one in values[pose].items()}
+            for floor in FLOORS:
+                line[floor] = {pose: values[pose]["tau_0"][floor]["value"] for pose in POSES}
+    return list(found.values())
 
 
 def verdict(table: Sequence[Row]) -> dict[str, int | None]:
@@ -204,53 +169,3 @@ def _consistency_cells(row: Row) -> list[str]:
 
 def _pointing(row: Row, pose: str) -> Mapping[str, Score]:
     return row.get("transformed", {}) if pose == "transformed" else row.get("untransformed", {})
-
-
-def _by_limit(names: Sequence[str], n: int, quick: bool) -> dict[int, list[str]]:
-    """The methods that get so many pictures: slow ones fewer, and in a slice a few."""
-    groups: dict[int, list[str]] = {}
-    for name in names:
-        limit = n if name in ON_ALL else METHODS[name].n_pictures(N_POST_HOC, PASSES)
-        limit = N_QUICK_SLOW if quick and METHODS[name].is_slow() else limit
-        groups.setdefault(min(limit, n), []).append(name)
-    return groups
-
-
-def _compared(
-    model: nn.Module,
-    dataset: Dataset,
-    methods: list[str],
-    limit: int,
-    metrics: list[str],
-    **options: Any,
-) -> Comparison:
-    if metrics == ["self_consistency"]:
-        limit = min(limit, N_CONSISTENCY)
-    how = {name: options_of(name, model) for name in methods}
-    return compare(
-        model, data=dataset, methods=methods, metrics=metrics, limit=limit, method_options=how, **options
-    )
-
-
-def _row(game: Comparison, consistencies: Comparison, kind: str, method: str) -> Row:
-    """One explainer on one classifier, or the reason why it does not apply."""
-    pointing = game.cell(method, "pointing_game")
-    consistency = consistencies.cell(method, "self_consistency")
-    row: Row = {
-        "model": kind,
-        "method": method,
-        "n_images": game.config["n_images"],
-        "options": dict(pointing.options) if pointing is not None else {},
-    }
-    for cell in (pointing, consistency):
-        if cell is not None and cell.reason is not None:
-            return {**row, "reason": cell.reason}
-    if pointing is not None and pointing.values is not None:
-        for pose in POSES:
-            row[pose] = {name: found["score"] for name, found in pointing.values[pose].items()}
-        for floor in FLOORS:
-            row[floor] = {pose: pointing.values[pose]["tau_0"][floor]["value"] for pose in POSES}
-    if consistency is not None and consistency.values is not None:
-        row["self_consistency"] = {name: consistency.values[name] for name in CONSISTENCY}
-    row["ms_per_image"] = game.cost(method)
-    return row

@@ -45,13 +45,13 @@ OptionsOf = Callable[[str, SITE | BlackBox], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Explaining:
-    """A row of a table: its name, its options, its passes a picture, and how to explain a model with it."""
+    """A row of a table: its name, its options, whether it is slow, how to explain a model with it."""
 
     name: str
     options: Mapping[str, Any]
-    passes: int
     slow: bool
     on: Callable[[nn.Module], Explain]
+    passes: int = 1
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,7 @@ class Study:
     methods: tuple[str, ...] = (*METHODS, *IGNORANT)
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     slow_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    n_transforms: Mapping[str, int] = field(default_factory=dict)  # where a measure meets more than one
 
     def run(
         self,
@@ -133,6 +134,7 @@ class Study:
             if kind not in models:
                 continue
             usual = Measuring(kind, Cached(model), model, pair.test, folder / "steps", self.options)
+            usual = replace(usual, n_transforms=self.n_transforms)
             fewer = replace(usual, options={**self.options, **self.slow_options})
             for explaining in explainers(model, self.methods if methods is None else methods):
                 limits = {metric: amount.of(explaining, quick) for metric, amount in self.measures.items()}
@@ -181,10 +183,10 @@ def explainers(
     fast_first = sorted((name for name in METHODS if name in asked), key=lambda name: METHODS[name].passes)
     for name, method, options in rows_for(model, fast_first, options_of):
         known = METHODS[method]
-        yield Explaining(name, options, known.passes, known.is_slow(), _Built(method, options))
+        yield Explaining(name, options, known.is_slow(), _Built(method, options), known.passes)
     for name, maker in CONTROL_MAPS.items():
         if IGNORANT_MARK + name in asked:
-            yield Explaining(IGNORANT_MARK + name, {}, 1, False, _Same(maker))
+            yield Explaining(IGNORANT_MARK + name, {}, False, _Same(maker))
 
 
 def rows_for(
@@ -221,6 +223,7 @@ class Measuring:
     folder: Path
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     regions: Heatmaps | None = None
+    n_transforms: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def family(self) -> TransformFamily:
@@ -238,7 +241,7 @@ class Measuring:
                 methods={explaining.name: cached},
                 metrics=[metric],
                 family=self.family,
-                n_transforms=1,
+                n_transforms=self.n_transforms.get(metric, 1),
                 limit=n,
                 regions=self.regions,
                 method_options={explaining.name: explaining.options},

@@ -2,38 +2,53 @@
 
 import torch
 
-from experiments import pointing
+from experiments import pointing, study
+from experiments.models import Pair
 from experiments.section import Pictures
-from metric_models import Templates, convnet
 from torchsite.data import Dataset
+from torchsite.model import SITE, BlackBox
 from torchsite.randomness import make_rng
 from torchsite.results import Result
 
 
-def pixels(n=12, name="mnist_sample"):
+def pair():
     rng = make_rng(0, "pixels")
-    images = torch.randint(256, (n, 1, 12, 12), generator=rng, dtype=torch.uint8)
-    return Dataset(images, torch.arange(n) % 4, tuple("abcd"), name, "test")
+    images = torch.randint(256, (12, 1, 12, 12), generator=rng, dtype=torch.uint8)
+    data = Dataset(images, torch.arange(12) % 4, tuple("abcd"), "mnist_sample", "test")
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        options = {"widths": (4, 5), "trunk": (4, 5)}
+        site = SITE("pyramid", "spatial", 4, image_shape=(1, 12, 12), generator_options=options)
+        black_box = BlackBox.beside(site.config, classes=data.classes, image_shape=(1, 12, 12))
+        return Pair(site.eval(), black_box.eval(), data, "made up")
 
 
-def templates():
-    return Templates(torch.rand(4, 1, 12, 12, generator=make_rng(0)))
-
-
-def test_the_pointing_experiment_tells_the_smallest_tolerance(tmp_path):
+def test_the_pointing_experiment_tells_the_smallest_tolerance(tmp_path, monkeypatch):
+    models = pair()
+    monkeypatch.setattr(study, "pair_beside", lambda *_, **__: models)
     methods = ["self_explanation", "random", "occlusion"]
-    result = pointing.play(templates(), convnet(), pixels(), tmp_path, quick=True, methods=methods)
+    result = pointing.run(tmp_path, quick=True, methods=methods)
     lines = {(line["model"], line["method"]): line for line in result.values["table"]}
-    assert set(lines) == {(model, method) for model in ("site", "black_box") for method in methods}
-    assert "reason" in lines["black_box", "self_explanation"]
+    own = [("site", name) for name in ("self_explanation", "relative_explanation")]
+    others = [(model, name) for model in ("site", "black_box") for name in ("random", "occlusion")]
+    assert set(lines) == {*own, *others}
     assert set(lines["site", "random"]["transformed"]) == {"tau_0", "tau_1", "tau_2", "tau_3"}
+    assert set(lines["site", "random"]["self_consistency"]) == {"raw", "floor", "calibrated", "centred"}
+    assert lines["site", "random"]["n_images"] == 12
+    assert lines["site", "occlusion"]["n_images"] == 4
     assert set(result.values["verdict"]) == {"transformed", "untransformed"}
     text = pointing.section(result, Pictures())
     assert "0.9993" in text
     assert text.count("| random | black_box | transformed |") == 1
-    assert "\n- self_explanation on black_box: " in text
-    assert "| self_explanation | black_box | not defined: " in text
     assert Result.load(tmp_path / "mnist_pointing.json").values["verdict"] == result.values["verdict"]
+
+
+def test_what_does_not_apply_has_its_reason():
+    row = {"model": "site", "method": "grad_cam", "n_images": 2, "options": {}, "reason": "no layer"}
+    both = [row | {"metric": metric, "values": None} for metric in pointing.STUDY.measures]
+    (line,) = pointing.gathered(both)
+    assert line["reason"] == "no layer"
+    assert pointing._consistency_cells(line)[2] == "not defined: no layer"
 
 
 def test_the_verdict_is_the_smallest_tolerance_that_reaches_the_claim():

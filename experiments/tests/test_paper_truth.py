@@ -42,7 +42,7 @@ def test_a_slice_measures_all_and_goes_on_from_its_steps(tmp_path):
 
 
 def test_slow_methods_see_fewer_pictures_and_a_slice_a_few():
-    fast, slow = (Explaining("any", {}, passes, passes > 100, lambda _: None) for passes in (1, 500))
+    fast, slow = (Explaining("any", {}, passes > 100, lambda _: None, passes) for passes in (1, 500))
     amount = Amount(1000, passes=10_000)
     assert [amount.of(one) for one in (fast, slow)] == [1000, 20]
     assert [amount.of(one, quick=True) for one in (fast, slow)] == [12, 4]
