@@ -6,3 +6,11 @@ from torchsite.training.fit import Fitted, fit
 from torchsite.training.sheets import ExplanationSheets
 
 __all__ = ["Callback", "ExplanationSheets", "Fitted", "TrainingConfig", "fit"]
+
+_RENAMED = {"Watch": "Callback", "SheetWatch": "ExplanationSheets"}
+
+
+def __getattr__(name: str) -> None:
+    if name in _RENAMED:
+        raise ImportError(f"torchsite.training.{name} is called {_RENAMED[name]} now")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

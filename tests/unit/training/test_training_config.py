@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+import torchsite.training
 from torchsite.configs import from_mapping, to_mapping
 from torchsite.errors import ConfigError
 from torchsite.objective import EquivarianceTerm, TransformationTerm
@@ -72,3 +73,11 @@ def test_a_field_of_a_term_can_be_overridden_by_its_name_or_number():
         override(recipe, {"terms.transformation.weight.more": 1})
     with pytest.raises(ConfigError, match="EquivarianceTerm has no field 'targets'"):
         override(recipe, {"terms.equivariance.targets": "mean"})
+
+
+@pytest.mark.parametrize(("old", "new"), [("Watch", "Callback"), ("SheetWatch", "ExplanationSheets")])
+def test_an_old_name_says_the_new_one(old, new):
+    with pytest.raises(ImportError, match=new):
+        getattr(torchsite.training, old)
+    with pytest.raises(AttributeError):
+        torchsite.training.nothing
