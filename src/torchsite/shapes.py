@@ -1,4 +1,4 @@
-"""Every tensor shape of the house, named once.
+"""Every tensor shape of the package, named once.
 
 The axis names are the vocabulary of the project: a picture of `channels × height × width` becomes
 features of `depth × rows × cols`; each of the `classes` has one prototype of the features' shape.

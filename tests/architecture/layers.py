@@ -1,4 +1,4 @@
-"""The layers of the house, and a reader of imports that tells which ones go the wrong way."""
+"""The layers of the package, and a reader of imports that tells which ones go the wrong way."""
 
 import ast
 from collections.abc import Iterator

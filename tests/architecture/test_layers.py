@@ -1,4 +1,4 @@
-"""Imports go one way: each part of the house stands only on the layers before its own."""
+"""Imports go one way: each part of the package stands only on the layers before its own."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What comes in is checked once, at the door; what goes out is checked once, on the way back."""
+"""Checks of what a method is given and of the heatmaps it returns; each is made once."""
 
 from collections.abc import Sequence
 
@@ -68,7 +68,7 @@ def check_logits(logits: object, n_images: int, highest_class: int) -> Tensor:
 
 
 def check_heatmaps(heatmaps: Heatmaps, images: Images) -> Heatmaps:
-    """A map that is not finite, or not of the pictures' size, never leaves the house."""
+    """The heatmaps; raises if one is not finite, or not of the pictures' size."""
     expected = (len(images), *images.shape[-2:])
     if tuple(heatmaps.shape) != expected:
         raise ShapeError(f"heatmaps: expected {expected}, got {tuple(heatmaps.shape)}")

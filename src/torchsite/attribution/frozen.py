@@ -1,6 +1,6 @@
-"""A model is lent to a method and given back as it was, whatever happens in between.
+"""The state of a model while a method explains it: eval mode, no parameter gradients; restored afterwards.
 
-While it is lent, the model is in eval mode, no parameter asks for a gradient (so a backward pass only goes
+Meanwhile the model is in eval mode, no parameter asks for a gradient (so a backward pass only goes
 to the pictures and never touches `.grad`), and no module overwrites its input (an in-place ReLU destroys the
 very activations that most methods read).
 """
