@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import nn
 
-from experiments.bam import BAM
 from metric_models import Spot, Templates, convnet, gradient, noise, spot_pictures
 from torchsite.errors import ConfigError, NotApplicableError, ShapeError
 from torchsite.metrics import (
@@ -21,8 +20,6 @@ from torchsite.metrics import (
     PrototypeRecognition,
     Sanity,
     SelfConsistency,
-    as_explainer,
-    insignificant_patch,
     self_consistency,
     strokes,
 )
@@ -236,45 +233,6 @@ def test_prototype_likeness_says_where_it_does_not_apply():
         PrototypeLikeness(gradient, convnet(), n_classes=4)
     with pytest.raises(ConfigError, match="n_classes"):
         PrototypeLikeness(templates())
-
-
-def test_a_constant_map_fools_iir_but_not_its_floor():
-    images, labels = noise(8)
-    model = convnet().eval()
-    right = model(images).argmax(1)
-    constant = lambda m, x, c: torch.ones_like(x[:, 0])  # noqa: E731
-    explainer = as_explainer(constant, model)
-    metric = BAM(explainer, explainer, **FAST)
-    metric.update(images, right, right, strokes(images) > 0.5, images, images)
-    found = metric.result()
-    assert (found.mcs.value, found.idr.value) == (0, 0)
-    assert found.iir.value == found.iir_floor.value == 1
-    assert labels.dtype == right.dtype
-
-
-def test_bam_without_patches_has_no_iir_and_refuses_what_has_no_pairs():
-    images, _ = noise(4)
-    model = templates()
-    metric = BAM(model, model, **FAST)
-    right = model(images).argmax(1)
-    metric.update(images, right, right, strokes(images) > 0.5, images)
-    assert math.isnan(metric.result().iir.value)
-    with pytest.raises(NotApplicableError, match="pairs"):
-        metric(images, right)
-
-
-def test_an_insignificant_patch_is_visible_and_changes_little():
-    images, _ = noise(6)
-    model = convnet().eval()
-    regions = torch.zeros(6, 12, 12, dtype=torch.bool)
-    regions[:, 3:8, 3:8] = True
-    patched = insignificant_patch(model, images, regions, rng=make_rng(0))
-    noisy = (images + 0.3 * torch.randn(images.shape, generator=make_rng(1)) * regions[:, None]).clamp(0, 1)
-    with torch.no_grad():
-        change, chance = (float((model(x) - model(images)).norm()) for x in (patched, noisy))
-    assert change < 0.5 * chance
-    assert torch.equal(patched[~regions[:, None]], images[~regions[:, None]])
-    assert float((patched - images)[regions[:, None]].abs().mean()) > 0.05
 
 
 def test_a_picture_alone_in_its_batch_adds_nothing_to_the_floor():
