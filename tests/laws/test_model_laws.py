@@ -24,6 +24,7 @@ GENERATOR_OPTIONS = {
     "trunk": {"widths": (4, 5), "code": 6, "trunk": (4, 5, 6)},
     "lateral": {"widths": (4, 5), "code": 6, "trunk": (4, 5)},
     "spatial": {"widths": (4, 5), "trunk": (4, 5)},
+    "two_scales": {"widths": (4, 5), "trunk": (4, 5)},
     "shuffle": {"widths": (4, 5), "code": 6, "trunk": 4},
     "transposed": {"widths": (4, 5), "code": 6, "trunk": (2, 2)},
     "dense": {"widths": (4, 5), "code": 6, "rank": 3},
@@ -31,9 +32,8 @@ GENERATOR_OPTIONS = {
     "mixed": {"widths": (4, 5), "trunk": (4, 5), "rank": 3},
 }
 BOUND = {torch.float32: 1e-4, torch.float64: 1e-10}
-FREE = sorted(
-    name for name in EXTRACTORS if not name.startswith("efficientnet")
-)  # which takes colour pictures of some size only
+PRETRAINED = ("efficientnet", "two_scales")  # which take colour pictures of some size only
+FREE = sorted(name for name in EXTRACTORS if not name.startswith(PRETRAINED))
 PAIRS = [(extractor, generator) for extractor in FREE for generator in GENERATORS]
 
 few = settings(max_examples=25, deadline=None)

@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from torchsite.errors import ConfigError
 from torchsite.model.encoder import SPATIAL_WIDTHS
 from torchsite.model.spatial_generator import SpatialGenerator
-from torchsite.model.two_scales import N_PARTS, SHRINKING, shrunk, spread
+from torchsite.model.two_scales import SHRINKING, shrunk, spread
 from torchsite.shapes import Features, Labels, Logits, Maps, Prototypes, Size
 
 
@@ -43,7 +44,7 @@ class ScaledForward:
     @property
     def logits(self) -> Logits:
         """The sums of the evidence."""
-        return self.by_scale.sum((1, -2, -1))
+        return self.evidence.sum((-2, -1))
 
     @property
     def stages(self) -> tuple[Logits, ...]:
@@ -55,15 +56,19 @@ class ScaledForward:
         return tuple(sums[:, k] + sums[:, :k].detach().sum(1) for k in range(sums.shape[1]))
 
     @property
+    def raw_prototypes(self) -> Prototypes:
+        """Those of all classes, before they are bounded."""
+        return self.draw(self.features).to(self.features.dtype)
+
+    @property
     def prototypes(self) -> Prototypes:
         """Those of all classes, bounded; of a relative pass relative to their mean."""
-        drawn = self.bound(self.raw_of(None))
+        drawn = self.bound(self.raw_prototypes)
         return drawn - drawn.mean(1, keepdim=True) if self.is_relative else drawn
 
     def raw_of(self, classes: Labels | None) -> Prototypes:
         """The raw prototypes of these classes; None: of all."""
-        raw = self.draw(self.features).to(self.features.dtype)
-        return raw if classes is None else raw[:, classes]
+        return self.raw_prototypes if classes is None else self.raw_prototypes[:, classes]
 
     def scaled(self, scale: float) -> "ScaledForward":
         """The same with evidence times a factor."""
@@ -75,7 +80,7 @@ class ScaledForward:
 
 
 class TwoScaleGenerator(nn.Module):
-    """Constant prototypes of `parts` features, drawn ones of the rest."""
+    """Constant prototypes of the first `parts` features (unless told four fifths), drawn ones of the rest."""
 
     any_size = True
 
@@ -84,37 +89,43 @@ class TwoScaleGenerator(nn.Module):
         depth: int,
         size: Size,
         n_classes: int,
-        parts: int = N_PARTS,
+        parts: int | None = None,
         widths: Sequence[int] = SPATIAL_WIDTHS,
         trunk: Sequence[int] = (64, 32, 32),
     ) -> None:
         super().__init__()
-        if not 0 < parts < depth:
-            raise ConfigError(f"parts: expected fewer than the depth of the features, {depth}, got {parts}")
-        self.n_parts = parts
-        self.templates = nn.Parameter(torch.randn(n_classes, parts))
+        self.n_parts = depth * 4 // 5 if parts is None else parts
+        if not 0 <= self.n_parts < depth:
+            raise ConfigError(f"parts: expected fewer than the {depth} features, got {parts}")
+        self.templates = nn.Parameter(torch.randn(n_classes, self.n_parts))
         coarse = ((size[0] + 1) // 2, (size[1] + 1) // 2)
-        self.drawing = SpatialGenerator(depth - parts, coarse, n_classes, widths, trunk)
+        self.drawing = SpatialGenerator(depth - self.n_parts, coarse, n_classes, widths, trunk)
 
     def forward(self, features: Features) -> Prototypes:
         """Raw prototypes of all classes."""
         n, _, rows, cols = features.shape
         templates = self.templates.to(features)[None, :, :, None, None].expand(n, -1, -1, rows, cols)
-        drawn = shrunk(self.drawing(self.whole(features))).to(features.dtype)
+        drawn = self.drawn(features)
         return torch.cat([templates, spread(drawn.flatten(1, 2), features).unflatten(1, drawn.shape[1:3])], 2)
 
-    def whole(self, features: Features) -> Features:
-        """The features of the whole picture, on their own grid and at full size."""
-        return features[:, self.n_parts :, ::2, ::2] / SHRINKING
+    def drawn(self, features: Features) -> Prototypes:
+        """Raw prototypes of the features of the whole, on a grid of half as many rows and columns."""
+        whole = F.avg_pool2d(features[:, self.n_parts :], 2, ceil_mode=True, count_include_pad=False)
+        return shrunk(self.drawing(whole / SHRINKING)).to(features.dtype)
 
     def fused(self, features: Features, bound: nn.Module) -> ScaledForward:
         """The evidence of both scales; no prototypes are drawn on the finer grid."""
+        cells, drawn = bound(self.templates.to(features)), bound(self.drawn(features))
         with torch.autocast(features.device.type, enabled=False):
-            cells = bound(self.templates.to(features))
             parts = torch.einsum("ndrc,kd->nkrc", features[:, : self.n_parts], cells)
-        whole = self.whole(features)
-        drawn = bound(shrunk(self.drawing(whole)).to(features.dtype))
-        evidence = (drawn * (whole * SHRINKING).unsqueeze(1)).sum(2)
-        by_scale = torch.stack([parts, spread(evidence, parts)], 1)
-        size = (cells.detach().abs().mean() + drawn.detach().abs().mean()) / 2
-        return ScaledForward(features, by_scale, size, self, bound)
+            whole = at_four_cells(features[:, self.n_parts :], drawn)
+        size = drawn.detach().abs().mean()
+        return ScaledForward(features, torch.stack([parts, whole], 1), size, self, bound)
+
+
+def at_four_cells(features: Features, prototypes: Prototypes) -> Maps:
+    """The products of prototypes with the features of the 2 × 2 cells that each of them covers."""
+    rows, cols = features.shape[-2:]
+    even = F.pad(features, (0, cols % 2, 0, rows % 2))
+    cells = even.unflatten(3, (-1, 2)).unflatten(2, (-1, 2))
+    return torch.einsum("nkdrc,ndrxcy->nkrxcy", prototypes, cells).flatten(4).flatten(2, 3)[..., :rows, :cols]

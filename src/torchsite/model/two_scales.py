@@ -68,7 +68,7 @@ class TwoScales(FeatureExtractor):
     def forward(self, images: Images) -> Features:
         """Raw features at a quarter of the resolution: those of parts, then those of the whole."""
         maps = self.stages(images)
-        this, that = self.parts(maps[FINE]).float().chunk(2, 1)
+        this, that = wide(self.parts(maps[FINE])).chunk(2, 1)
         parts = atanh(torch.tanh(this) * torch.tanh(that))
         return torch.cat([parts, spread(shrunk(self.whole(maps[FINE + 1 :])), parts)], 1)
 
@@ -86,7 +86,12 @@ class TwoScales(FeatureExtractor):
 
 def shrunk(raw: Maps) -> Maps:
     """The raw value whose tanh is smaller by `SHRINKING`; never in half precision."""
-    return atanh(torch.tanh(raw.float()) * SHRINKING)
+    return atanh(torch.tanh(wide(raw)) * SHRINKING)
+
+
+def wide(maps: Maps) -> Maps:
+    """At least float32."""
+    return maps.to(torch.promote_types(maps.dtype, torch.float32))
 
 
 def atanh(bounded: Maps) -> Maps:

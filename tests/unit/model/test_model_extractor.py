@@ -13,9 +13,15 @@ from torchsite.training import TrainingConfig
 from torchsite.training.optimisers import make_optimisers
 
 SMALL = {"widths": (4, 4), "trunk": (4, 4)}
-STRIDES = {"identity": 1, "small_cnn": 4, "pyramid": 2, "local": 2, "b_cos": 4, "resnet18": 2} | {
-    f"efficientnet_lite{n}": 8 for n in range(3)
-}
+STRIDES = {
+    "identity": 1,
+    "small_cnn": 4,
+    "pyramid": 2,
+    "local": 2,
+    "b_cos": 4,
+    "resnet18": 2,
+    "two_scales": 4,
+} | {f"efficientnet_lite{n}": 8 for n in range(3)}
 
 
 class Told(FeatureExtractor):

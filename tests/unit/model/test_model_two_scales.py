@@ -7,7 +7,7 @@ from torchsite import SITE, BlackBox
 from torchsite.errors import ConfigError
 from torchsite.model.efficientnet import LITE0, Lite
 from torchsite.model.folded_lite import FoldedLite, folded
-from torchsite.model.two_scales import N_PARTS, TwoScales
+from torchsite.model.two_scales import TwoScales
 from torchsite.modes import evaluating
 from torchsite.randomness import make_rng
 
@@ -139,5 +139,5 @@ def test_parts_must_leave_features_for_the_whole() -> None:
             3,
             image_shape=(3, SIDE, SIDE),
             pretrained=False,
-            generator_options={"parts": N_PARTS + 16},
+            generator_options={"parts": 80},
         )

@@ -25,15 +25,15 @@ GENERATOR_OPTIONS = {
     "trunk": {"widths": (4, 5), "code": 6, "trunk": (4, 5, 6)},
     "lateral": {"widths": (4, 5), "code": 6, "trunk": (4, 5)},
     "spatial": {"widths": (4, 5), "trunk": (4, 5)},
+    "two_scales": {"widths": (4, 5), "trunk": (4, 5)},
     "shuffle": {"widths": (4, 5), "code": 6, "trunk": 4},
     "transposed": {"widths": (4, 5), "code": 6, "trunk": (2, 2)},
     "dense": {"widths": (4, 5), "code": 6, "rank": 3},
     "constant": {},
     "mixed": {"widths": (4, 5), "trunk": (4, 5), "rank": 3},
 }
-FREE = sorted(
-    name for name in EXTRACTORS if not name.startswith("efficientnet")
-)  # which has tests of its own
+PRETRAINED = ("efficientnet", "two_scales")  # which have tests of their own
+FREE = sorted(name for name in EXTRACTORS if not name.startswith(PRETRAINED))
 SHAPE = (3, 12, 12)
 
 
