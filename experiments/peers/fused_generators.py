@@ -115,6 +115,11 @@ class MixedForward:
         return self.evidence.sum((-2, -1))
 
     @property
+    def stages(self) -> tuple[Logits, ...]:
+        """What is judged: the logits."""
+        return (self.logits,)
+
+    @property
     def prototypes(self) -> Prototypes:
         """Those of all classes, bounded."""
         return self.prototypes_of(None)

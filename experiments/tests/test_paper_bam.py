@@ -70,7 +70,7 @@ def test_bam_takes_finished_steps_up_again(bam_run):
 def test_bam_becomes_a_section_and_two_sheets(bam_run):
     folder, _ = bam_run
     text = page("results", folder)
-    assert "## BAM: objects on scenes" in text
+    assert "# BAM: objects on scenes" in text
     assert "points at object" in text
     names = {path.name for path in draw_figures(EXPERIMENTS["bam"], folder)}
     assert names == {"bam-untransformed.png", "bam-transformed.png"}
