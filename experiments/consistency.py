@@ -61,9 +61,16 @@ class Row(MethodRow):
 STUDY = Study("consistency", {MEASURE: Amount(10_000, passes=45_000)}, tuple(METHODS))
 
 
-def run(recipe: str, folder: Path, **options: Any) -> Result:
+def run(
+    recipe: str,
+    folder: Path,
+    *,
+    methods: Sequence[str] | None = None,
+    quick: bool = False,
+    progress: bool = False,
+) -> Result:
     """Measure every method on both models of the recipe; finished methods are taken from `folder`."""
-    result, _ = STUDY.run(recipe, folder, **options)
+    result, _ = STUDY.run(recipe, folder, methods=methods, quick=quick, progress=progress)
     table = [_row(without_values(row), row["values"]) for row in result.values["table"]]
     paper = {method: list(scores) for method, scores in PAPER.get(recipe, {}).items()}
     return saved(result, folder, table=table, first=first(table), paper=paper)

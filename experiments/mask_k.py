@@ -69,9 +69,16 @@ class Row(MethodRow, total=False):
 STUDY = Study("mask_k", {"mask_k": Amount(500, passes=10_000)}, tuple(METHODS))
 
 
-def run(recipe: str, folder: Path, **options: Any) -> Result:
+def run(
+    recipe: str,
+    folder: Path,
+    *,
+    methods: Sequence[str] | None = None,
+    quick: bool = False,
+    progress: bool = False,
+) -> Result:
     """Mask by every method on both models of the recipe; finished methods are taken from `folder`."""
-    result, pair = STUDY.run(recipe, folder, **options)
+    result, pair = STUDY.run(recipe, folder, methods=methods, quick=quick, progress=progress)
     table = [_row(without_values(row), row["values"]) for row in result.values["table"]]
     return saved(result, folder, masked_pictures(pair), table=table)
 

@@ -12,7 +12,7 @@ Cost:     all 10,000 test pictures, as they are and once moved, slow methods on 
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NotRequired, cast
+from typing import Literal, NotRequired, cast
 
 from matplotlib.figure import Figure
 
@@ -77,9 +77,15 @@ STUDY = Study(
 )
 
 
-def run(folder: Path, **options: Any) -> Result:
+def run(
+    folder: Path,
+    *,
+    methods: Sequence[str] | None = None,
+    quick: bool = False,
+    progress: bool = False,
+) -> Result:
     """Play the game on the models of the MNIST experiment beside `folder`, or on the shipped ones."""
-    result, _ = STUDY.run("mnist", folder, **options)
+    result, _ = STUDY.run("mnist", folder, methods=methods, quick=quick, progress=progress)
     table = gathered(result.values["table"])
     return saved(result, folder, table=table, verdict=verdict(table), paper=dict(PAPER))
 

@@ -1,7 +1,7 @@
 """The tables and figures of the paper by name: what `torchsite reproduce NAME` runs, draws and writes about.
 
 Each name stands for a module of this package that holds the run, the figures and the section of its result.
-The modules are imported when they are asked for: the list of names needs no heavy library. Its order is the
+The modules are imported when they are asked for. The order of the list is the
 order of the sections in docs/results.md.
 """
 

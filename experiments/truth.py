@@ -14,7 +14,6 @@ Cost:     as many of the test pictures as `STUDY` says, in one pose; slow method
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -79,9 +78,16 @@ STUDY = Study(
 )
 
 
-def run(recipe: str, folder: Path, **options: Any) -> Result:
+def run(
+    recipe: str,
+    folder: Path,
+    *,
+    methods: Sequence[str] | None = None,
+    quick: bool = False,
+    progress: bool = False,
+) -> Result:
     """Measure every method on both models of the recipe; finished steps are taken from `folder`."""
-    return saved(STUDY.run(recipe, folder, **options)[0], folder)
+    return saved(STUDY.run(recipe, folder, methods=methods, quick=quick, progress=progress)[0], folder)
 
 
 def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
