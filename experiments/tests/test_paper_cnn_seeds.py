@@ -24,7 +24,7 @@ def found(tmp_path_factory):
 def test_every_seed_is_a_training_of_its_own(found):
     folder, result = found
     assert list(result.values["seeds"]) == ["0", "1"]
-    assert len(set(result.config["fingerprints"].values())) == 3
+    assert len(set(result.config["weights"].values())) == 3
     for seed in (0, 1):
         assert json.loads((folder / f"seed-{seed}" / "run.json").read_text())["training"]["seed"] == seed
 

@@ -166,7 +166,7 @@ def test_a_file_of_twenty_lines_adds_a_model_and_a_method(tmp_path):
     with pytest.raises(ConfigError, match="expected ENTRIES, a list of"):
         experiment.read_entries(tmp_path / "empty.py")
     with pytest.raises(ConfigError, match="leave --only away"):
-        experiments.find_experiment("many_classes").run(tmp_path, only=["cam"])
+        registry.find_experiment("many_classes").run(tmp_path, only=["cam"])
 
 
 @pytest.mark.slow

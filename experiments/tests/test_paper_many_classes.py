@@ -18,7 +18,7 @@ def test_more_classes_cost_more_parameters_in_the_generator_alone(tmp_path):
     assert few["generator"] < more["generator"]
     assert all(found["seconds a picture"] > 0 and found["peak bytes"] > 1e8 for found in (few, more))
     text = page("results", tmp_path)
-    assert "## Scale in classes" in text
+    assert "# Scale in classes" in text
     assert "3 classes, mixed prototypes" in text
     assert "A step of 3 classes takes, beside one of 2: " in text
 
