@@ -73,12 +73,12 @@ def measure(name: str, rounds: int, batch_size: int) -> dict[str, Any]:
 
 
 def learn(n: int) -> dict[str, Any]:
-    """What a short training of recipe mnist_first reaches in either precision: one epoch of `n` digits."""
+    """What a short training of recipe mnist reaches in either precision: one epoch of `n` digits."""
     train, test = load_dataset("mnist", "train")[:n], load_dataset("mnist", "test")
     found: dict[str, Any] = {"pictures": n}
     for precision in ("32", "bf16"):
         changes = {"epochs": 1, "precision": precision, "n_validation": len(test)}
-        recipe = override(load_recipe("mnist_first"), changes)
+        recipe = override(load_recipe("mnist"), changes)
         model = build_model(recipe.model, train, recipe.training)
         with tempfile.TemporaryDirectory(prefix="torchsite-") as folder:
             run = fit(model, train, recipe.training, validation=test, folder=Path(folder) / "run")

@@ -11,6 +11,7 @@ import torch
 from experiments.bam.data import painted_halves
 from experiments.cache import step
 from experiments.models import KINDS
+from experiments.recipes import train_or_load
 from torchsite.autotrain.choices import choose_settings
 from torchsite.autotrain.poses import family_of
 from torchsite.autotrain.survey import Survey
@@ -23,7 +24,6 @@ from torchsite.model import SITE, BlackBox
 from torchsite.model.blocks import n_parameters
 from torchsite.randomness import make_rng
 from torchsite.results import Result
-from torchsite.training.by_recipe import train_or_load
 from torchsite.training.recipes import Recipe, override
 
 IMAGENET, RANDOM = "ImageNet", "random weights"

@@ -12,12 +12,12 @@ from typing import Any
 
 from experiments.headlines import OWN, RIVAL, method_row
 from experiments.provenance import is_of
+from experiments.recipes import known_recipes, stages_of
 from torchsite.errors import ConfigError
 from torchsite.evaluation.fingerprints import weights_of
 from torchsite.model import load
 from torchsite.report.format import HEADLINES, estimate, look_up, markdown_table
 from torchsite.results import Result
-from torchsite.training.recipes import shipped_recipes
 
 BLACK_BOX = "_black_box"
 
@@ -91,7 +91,10 @@ def card_context(folder: Path, results: Mapping[str, Result]) -> dict[str, Any]:
         "kind": kind,
         "config": model.config,
         "origin": ORIGINS[recipe],
-        "settings": shipped_recipes()[by].read_text(encoding="utf-8"),
+        "stages": stages_of(by),
+        "settings": "\n---\n".join(
+            known_recipes()[stage].read_text(encoding="utf-8").strip() for stage in stages_of(by)
+        ),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "megabytes": (folder / "model.safetensors").stat().st_size / 1e6,
         "accuracy": accuracy,

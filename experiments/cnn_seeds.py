@@ -14,6 +14,7 @@ from typing import Any
 
 from experiments.cache import save_result, step
 from experiments.models import N_QUICK, QUICK, n_trained_on, training_seconds
+from experiments.recipes import load_recipe, pmac_of, train_or_load
 from experiments.registry import Arrays, Figures
 from experiments.section import Pictures, source
 from experiments.spread import SEEDS, table_of_seeds
@@ -23,9 +24,6 @@ from torchsite.evaluation.evaluate import N_PROBED, evaluate
 from torchsite.evaluation.fingerprints import fingerprint, weights_of
 from torchsite.model import SITE
 from torchsite.results import Result
-from torchsite.training.budget import recipe_pmac
-from torchsite.training.by_recipe import train_or_load
-from torchsite.training.recipes import load_recipe
 
 RECIPE = "cifar10_cnn_true"
 N_MAPS = 1000  # for mask-k, mosaics and the one map
@@ -61,7 +59,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
         model = train_or_load(RECIPE, place, changes | own, data=(train, test), progress=progress)
         assert isinstance(model, SITE)
         weights[key], seconds[key] = weights_of(model), training_seconds(place)
-        pmac[key] = recipe_pmac(load_recipe(RECIPE), model, n_trained_on(place))
+        pmac[key] = pmac_of(RECIPE, model, n_trained_on(place))
         found[key] = _measured(model, test, folder / "steps" / f"{key}.json", quick)
     values = {
         "seeds": {str(seed): found[str(seed)] for seed in SEEDS},

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 
 from experiments.cache import save_result, step
 from experiments.models import QUICK, training_seconds
+from experiments.recipes import load_recipe, train_or_load
 from experiments.registry import Arrays
 from experiments.section import CONSISTENCY, Pictures, Score, source
 from torchsite.configs import to_mapping
@@ -30,8 +31,6 @@ from torchsite.metrics import Poses
 from torchsite.model import SITE, BlackBox
 from torchsite.report.format import markdown_table, score
 from torchsite.results import Result
-from torchsite.training.by_recipe import train_or_load
-from torchsite.training.recipes import load_recipe
 from torchsite.transforms import TransformFamily
 
 RECIPE = "mnist_first"

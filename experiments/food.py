@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from experiments.bam.data import painted_halves
 from experiments.cache import save_result, step
 from experiments.models import KINDS, training_seconds
+from experiments.recipes import load_recipe, train_or_load
 from experiments.registry import Arrays
 from experiments.section import CONSISTENCY, Pictures, source
 from experiments.shown import explained, first_right, predictions, sheet_of
@@ -27,8 +28,6 @@ from torchsite.model import SITE
 from torchsite.model.blocks import n_parameters
 from torchsite.report.format import HEADLINES, markdown_table, score_rows
 from torchsite.results import Result
-from torchsite.training.by_recipe import train_or_load
-from torchsite.training.recipes import load_recipe
 
 RECIPE = "food10"
 # The paper's accuracies, for all 101 classes and 75,750 training pictures.

@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.recipes import is_finished, load_recipe, train_or_load
 from torchsite.data import Dataset, load_dataset
 from torchsite.evaluation.fingerprints import weights_of
 from torchsite.model import SITE, BlackBox, load, shipped_models
 from torchsite.results import Result
-from torchsite.training.by_recipe import is_finished, train_or_load
-from torchsite.training.recipes import load_recipe
 from torchsite.training.run_manifest import RUN_FILE
 
 KINDS = ("site", "black_box")
 
 # What makes any MNIST recipe a matter of seconds.
-QUICK: Mapping[str, Any] = {"data": "mnist_sample", "begin": "", "epochs": 1, "cycles": 1, "batch_size": 500}
+QUICK: Mapping[str, Any] = {"data": "mnist_sample", "epochs": 1, "cycles": 1, "batch_size": 500}
 N_QUICK = {"train": 1000, "test": 200}
 
 
@@ -75,7 +74,7 @@ def train_pair(recipe: str, folder: Path, *, quick: bool = False, progress: bool
     train, test = (_part(name, split, quick) for split in ("train", "test"))
     of_kind = {"site": changes, "black_box": changes | {"model.kind": "black_box"}}
     models = [
-        train_or_load(recipe, folder / kind, changes, data=(train, test), progress=progress)
+        train_or_load(recipe, folder / kind, changes, data=(train, test), staged=not quick, progress=progress)
         for kind, changes in of_kind.items()
     ]
     return _pair(models, test, "quick" if quick else "trained")

@@ -20,6 +20,7 @@ from torch import Tensor
 from experiments.accuracy import MEASURES
 from experiments.cache import save_result
 from experiments.models import N_QUICK, QUICK
+from experiments.recipes import load_recipe, train_or_load
 from experiments.registry import Arrays
 from experiments.section import Pictures
 from experiments.shown import pose_of
@@ -32,8 +33,6 @@ from torchsite.model.drawing import new_figure, prototype_pictures, show_picture
 from torchsite.report.format import markdown_table, score_rows
 from torchsite.results import Result
 from torchsite.shapes import Images, Prototypes
-from torchsite.training.by_recipe import train_or_load
-from torchsite.training.recipes import load_recipe
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,10 @@ from typing import Any
 
 from experiments.bam.data import BamHalves, painted_halves, real_halves
 from experiments.models import KINDS
+from experiments.recipes import is_finished, load_finished, load_recipe, train_or_load
 from torchsite.configs import to_mapping
 from torchsite.evaluation.fingerprints import weights_of
 from torchsite.model import SITE, BlackBox
-from torchsite.training.by_recipe import is_finished, load_finished, train_or_load
-from torchsite.training.recipes import load_recipe
 
 RECIPE = "bam"
 LABELLINGS = ("object", "scene")

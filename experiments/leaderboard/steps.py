@@ -20,6 +20,7 @@ from torch import nn
 from experiments.cache import step
 from experiments.leaderboard.entries import ENTRIES, IGNORANT_MARK, Entry, OnModel, find
 from experiments.leaderboard.fields import FIELDS, QUICK_FIELDS, Field, Pictures, within_budget
+from experiments.recipes import is_finished
 from torchsite.evaluation.cached import Cached
 from torchsite.evaluation.compare import compare
 from torchsite.evaluation.comparison import Cell
@@ -29,7 +30,6 @@ from torchsite.model import ImageClassifier
 from torchsite.model.pretrained import read_tensors
 from torchsite.results import Result
 from torchsite.training import fit
-from torchsite.training.by_recipe import is_finished
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from experiments import accuracy
-from torchsite.training import recipes
+from experiments import accuracy, recipes
 
 QUICK = "test_mask_k_keeps_its_curves_and_its_pictures"
 RECIPE = """
@@ -30,9 +29,9 @@ def small_recipe(folder):
     """A small model under the name of the large one, so that slices take seconds."""
     path = folder / "cifar10.yaml"
     path.write_text(RECIPE)
-    known = recipes.shipped_recipes()
+    known = recipes.known_recipes()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipes, "shipped_recipes", lambda: known | {"cifar10": path})
+        patch.setattr(recipes, "known_recipes", lambda: known | {"cifar10": path})
         yield
 
 

@@ -17,10 +17,11 @@ from experiments.bam.models import LABELLINGS, QUICK, SCRATCH, Models
 from experiments.cache import load_arrays
 from experiments.models import KINDS
 from experiments.publish import draw_figures
+from experiments.recipes import load_recipe
 from experiments.registry import EXPERIMENTS
 from torchsite.errors import DataError
 from torchsite.model import BlackBox, load
-from torchsite.training.recipes import load_recipe, override
+from torchsite.training.recipes import override
 
 pytestmark = pytest.mark.slow
 

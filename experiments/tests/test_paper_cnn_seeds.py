@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from experiments import cnn_seeds
+from experiments.recipes import load_recipe
 from experiments.section import Pictures
 from experiments.spread import spread_text, table_of_seeds
 from torchsite.model import load
-from torchsite.training.recipes import load_recipe, override
+from torchsite.training.recipes import override
 
 
 @pytest.fixture(scope="module")

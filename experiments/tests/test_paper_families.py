@@ -4,8 +4,9 @@ import pytest
 from made_up import section
 
 from experiments import families
+from experiments.recipes import load_recipe
 from torchsite.model import SITE
-from torchsite.training.recipes import load_recipe, override
+from torchsite.training.recipes import override
 from torchsite.transforms import TransformFamily
 
 TINY = {

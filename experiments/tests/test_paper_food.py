@@ -5,8 +5,9 @@ from made_up import section
 
 from experiments import food
 from experiments.publish import draw_figures
+from experiments.recipes import load_recipe
 from experiments.registry import EXPERIMENTS
-from torchsite.training.recipes import load_recipe, override
+from torchsite.training.recipes import override
 
 
 @pytest.mark.slow

@@ -6,9 +6,10 @@ from PIL import Image
 
 from experiments.cache import load_arrays
 from experiments.publish import draw_figures
+from experiments.recipes import known_recipes, load_recipe
 from experiments.registry import EXPERIMENTS
 from experiments.variants import STUDIES
-from torchsite.training.recipes import load_recipe, override, shipped_recipes
+from torchsite.training.recipes import override
 
 
 @pytest.mark.slow
@@ -31,8 +32,8 @@ def test_every_variant_of_a_study_is_a_valid_recipe(name):
         override(load_recipe(study.recipe), dict(study.common) | dict(changes))
 
 
-@pytest.mark.parametrize("name", shipped_recipes())
-def test_every_shipped_recipe_is_read(name):
+@pytest.mark.parametrize("name", known_recipes())
+def test_every_recipe_is_read(name):
     plain = name
     for ending in ("_first", "_drawn", "_additive", "_true"):
         plain = plain.removesuffix(ending)

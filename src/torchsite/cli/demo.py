@@ -28,16 +28,30 @@ def demo(
     from torchsite.evaluation.examine import examine
     from torchsite.evaluation.illustrate import illustrate
     from torchsite.evaluation.training_log import find_log
+    from torchsite.model import load_classifier
     from torchsite.report import write_report
     from torchsite.report.format import headline
-    from torchsite.training.by_recipe import train_or_load
+    from torchsite.training import fit
+    from torchsite.training.recipes import build_model, load_recipe, override
 
     console = terminal(stderr=as_json)
     train, test = load_dataset(RECIPE, "train"), load_dataset(RECIPE, "test")
     console.print(f"training on {train!r} …")
     folder = out / "run" / "model"
-    changes = {} if epochs is None else {"epochs": epochs}
-    model = train_or_load(RECIPE, out / "run", changes, data=(train, test), progress=console.is_terminal)
+    recipe = override(load_recipe(RECIPE), {} if epochs is None else {"epochs": epochs})
+    if (out / "run" / "result.json").is_file():
+        model = load_classifier(folder)
+    else:
+        model = build_model(recipe.model, train, recipe.training)
+        fit(
+            model,
+            train,
+            recipe.training,
+            validation=test,
+            folder=out / "run",
+            resume=True,
+            progress=console.is_terminal,
+        )
     console.print("measuring …")
     with watching("measuring") as watch:
         result = examine(

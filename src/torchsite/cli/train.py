@@ -73,7 +73,6 @@ def train(
 
     --log tensorboard shows in logs/sheets of the run how its maps are learnt.
     """
-    from torchsite.data import CATALOGUE
     from torchsite.distributed import is_first
     from torchsite.training import ExplanationSheets
     from torchsite.training.launch import launch_options
@@ -88,7 +87,7 @@ def train(
     }
     launch = {name: value for name, value in launch.items() if value not in ("auto", 1)}
     run = Run(data, folder, parse_fields(context.args), resume, limit, callbacks, terminal(stderr=as_json))
-    known = recipe or (data if data in shipped_recipes() else "mnist_sample" if data in CATALOGUE else "")
+    known = recipe or (data if data in shipped_recipes() else "")
     if known and minutes is None:
         if poses != "auto":
             raise ConfigError(
@@ -98,7 +97,10 @@ def train(
     elif recipe:
         raise ConfigError("--minutes chooses the settings, --recipe names them: give one of the two")
     elif launch or launch_options():
-        raise ConfigError("several processes must agree on the settings: name them with --recipe")
+        raise ConfigError(
+            "several processes must agree on the settings: name a file or one of "
+            f"{', '.join(shipped_recipes())} with --recipe"
+        )
     elif labels is not None and folds:
         raise ConfigError("--folds is for one class a picture: leave it out with --labels")
     else:
@@ -151,8 +153,8 @@ def _by_recipe(run: Run, recipe: str, launch: dict[str, Any]) -> dict[str, Any]:
     """Train as a recipe says."""
     from torchsite.data import load_dataset
     from torchsite.distributed import is_first
-    from torchsite.training.by_recipe import fit_recipe
-    from torchsite.training.recipes import load_recipe, override
+    from torchsite.training import fit
+    from torchsite.training.recipes import build_model, load_recipe, override
 
     run.console.quiet = not is_first()
     chosen = override(load_recipe(recipe), {"data": run.data} | run.fields)
@@ -161,7 +163,9 @@ def _by_recipe(run: Run, recipe: str, launch: dict[str, Any]) -> dict[str, Any]:
     )
     train_set = train_set if run.limit is None else train_set[: run.limit]
     run.console.print(f"{train_set!r}\nwriting to {run.folder}")
-    fitted = fit_recipe(chosen, train_set, validation=test_set, folder=run.folder, **run.options, **launch)
+    model = build_model(chosen.model, train_set, chosen.training)
+    given = run.options | launch | {"validation": test_set, "folder": run.folder}
+    fitted = fit(model, train_set, chosen.training, **given)
     for name, value in fitted.measures.items():
         run.console.print(f"{name:>16}  {value:.4f}")
     return _said(run, fitted)

@@ -18,7 +18,6 @@ from torchsite.model.base import dtype_of
 from torchsite.modes import evaluating
 from torchsite.objective.objective import views_of_black_box, views_of_site
 from torchsite.training.config import TrainingConfig
-from torchsite.training.recipes import Recipe, load_recipe, shipped_recipes
 
 FORWARD_AND_BACKWARD = 3
 
@@ -55,11 +54,3 @@ def training_budget(
     per_view = forward_macs(model)
     total = (FORWARD_AND_BACKWARD * seen * batch + asked) * per_view * n_steps
     return Budget(per_view / 1e9, seen, total / 1e15)
-
-
-def recipe_pmac(recipe: Recipe, model: ImageClassifier, n_pictures: int) -> float:
-    """What a recipe takes that gives this model, with the recipes that it goes on from, in 10¹⁵."""
-    own = training_budget(model, recipe.training, n_pictures).pmac
-    if recipe.begin not in shipped_recipes():
-        return own
-    return own + recipe_pmac(load_recipe(recipe.begin), model, n_pictures)

@@ -1,4 +1,4 @@
-"""Recipes: a model and its training as one small YAML file, every field of which can be overridden.
+"""Recipes: a model and its one training as a small YAML file, every field of which can be overridden.
 
     data: mnist
     model: {feature_extractor: identity, generator: lateral}
@@ -8,6 +8,7 @@ Overrides name a field of the training (`epochs`), or any field by its path (`mo
 found by its name (`terms.transformation.weight`) or, where two have the same, by its number (`terms.1.end`).
 """
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib import resources
@@ -20,14 +21,15 @@ import yaml
 from torchsite.configs import from_mapping, to_mapping
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, did_you_mean
-from torchsite.model import SITE, BlackBox, load
+from torchsite.model import SITE, BlackBox
 from torchsite.model.config import SiteArchitecture
 from torchsite.model.extractors import build_extractor
 from torchsite.training.config import TrainingConfig
 from torchsite.transforms import TransformFamily
 
 ENOUGH_VALUES = 2**25
-ENCODING = ("feature_extractor.", "generator.encoder.", "encoder.")  # what reads, in the names of weights
+# Fields of earlier versions and what they held when they did nothing: their recipes and runs can go on.
+GONE: Mapping[str, Any] = {"begin": "", "begin_with": "all", "ema_decay": 0.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,18 +47,11 @@ class Recipe:
     """All that `torchsite train` needs to know; `size` is that of the pictures, if not their own.
 
     `margin` is how many times larger the pictures of a folder are kept than they are seen.
-
-    `begin` says with which weights the training begins: the name of a recipe, which is then trained first
-    (`fit_recipe`), or a folder that `save_pretrained` wrote, or a shipped model. Without it, weights are
-    drawn from the seed. `begin_with` says which of them are taken: all, or those of extractor and encoder
-    alone, which SITE and the black box have alike; what answers and draws is then learnt anew.
     """
 
     data: str = "mnist_sample"
     size: int | None = None
     margin: float = 1.0
-    begin: str = ""
-    begin_with: Literal["all", "encoder"] = "all"
     model: ModelSettings = field(default_factory=ModelSettings)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
@@ -79,7 +74,15 @@ def load_recipe(name: Path | str) -> Recipe:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: bytes, dates, huge numbers
         raise ConfigError(f"{path} is not a YAML file: {error}") from error
-    return from_mapping(Recipe, {} if values is None else values)
+    return from_mapping(Recipe, {} if values is None else without_gone(values))
+
+
+def without_gone(values: Any) -> Any:
+    """Fields that there are no more are left out where they did nothing; elsewhere they stay unknown."""
+    if not isinstance(values, Mapping):
+        return values
+    kept = {name: value for name, value in values.items() if name not in GONE or value != GONE[name]}
+    return kept | ({"training": without_gone(kept["training"])} if "training" in kept else {})
 
 
 def override(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
@@ -88,7 +91,7 @@ def override(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
     for name, value in values.items():
         *path, last = _path(name)
         for place in _places(plain, path, name):
-            place[last] = value
+            place[last] = copy.deepcopy(value)  # later ones may name a field inside it
     return from_mapping(Recipe, plain)
 
 
@@ -136,25 +139,6 @@ def build_model(settings: ModelSettings, data: Dataset, config: TrainingConfig) 
             return BlackBox.beside(settings, **given)
         described = {name: value for name, value in to_mapping(settings).items() if name != "kind"}
         return SITE(**described | given)
-
-
-def begin_model(recipe: Recipe, data: Dataset) -> SITE | BlackBox:
-    """The model before its first step: new, or with the weights that the recipe begins with."""
-    model = build_model(recipe.model, data, recipe.training)
-    if not recipe.begin:
-        return model
-    found = load(recipe.begin)
-    old, new = found.state_dict(), model.state_dict()
-    taken = [name for name in new if recipe.begin_with == "all" or name.startswith(ENCODING)]
-    strangers = [name for name in old if recipe.begin_with == "all" and name not in new]
-    unlike = [name for name in taken if name not in old or old[name].shape != new[name].shape]
-    if type(found) is not type(model) or strangers or unlike:
-        raise ConfigError(
-            f"begin: expected the weights of a {type(model).__name__} as the recipe describes it, "
-            f"got a {type(found).__name__} of another shape in {recipe.begin}"
-        )
-    model.load_state_dict(new | {name: old[name] for name in taken})
-    return model
 
 
 def pixel_statistics(data: Dataset, n: int = 10_000) -> tuple[list[float], list[float]]:

@@ -18,6 +18,7 @@ from torchsite.files import write_atomically
 from torchsite.model import ImageClassifier
 from torchsite.training.config import TrainingConfig
 from torchsite.training.precision import Precision
+from torchsite.training.recipes import without_gone
 
 RUN_FILE = "run.json"
 FREE = ("checkpoint_seconds", "validate_every", "n_validation", "collapse_patience")
@@ -79,7 +80,7 @@ def fingerprint(data: Dataset) -> str:
 
 def _completed(description: dict[str, Any]) -> dict[str, Any]:
     """A run begun before a field existed was begun with its default."""
-    config = from_mapping(TrainingConfig, description["training"])
+    config = from_mapping(TrainingConfig, without_gone(description["training"]))
     compared = {name: value for name, value in description.items() if name != "precision"}
     return compared | {"training": _training(config)}
 

@@ -1,4 +1,4 @@
-"""What a training costs: counted multiplications, all views, and the recipes before."""
+"""What a training costs: counted multiplications, all views."""
 
 import json
 
@@ -7,8 +7,7 @@ import torch
 
 from torchsite.model import SITE
 from torchsite.training import fit
-from torchsite.training.budget import forward_macs, recipe_pmac, training_budget
-from torchsite.training.recipes import Recipe, build_model, load_recipe, override
+from torchsite.training.budget import forward_macs, training_budget
 from training_makers import digits, make_config, make_site, transformation
 
 
@@ -37,18 +36,6 @@ def test_a_budget_is_steps_times_views_times_three_passes():
         epochs=1, batch_size=8, terms=[{"name": "hiding", "portion": 0.25}], views=["upright"]
     )
     assert training_budget(model, taught, 8).pmac == pytest.approx((8 * 8 * 9 * 4) * (3 * 8 + 2 * 17) / 1e15)
-
-
-def test_recipes_before_are_counted():
-    recipe = load_recipe("cifar10_additive")
-    data = digits(20)
-    model = build_model(
-        override(recipe, {"model.extractor_options.widths": [4, 4]}).model, data, recipe.training
-    )
-    first = training_budget(model, load_recipe(recipe.begin).training, 50_000).pmac
-    own = training_budget(model, recipe.training, 50_000).pmac
-    assert recipe_pmac(recipe, model, 50_000) == pytest.approx(first + own)
-    assert recipe_pmac(Recipe(training=recipe.training), model, 50_000) == pytest.approx(own)
 
 
 def test_the_result_of_a_run_says_what_it_took(tmp_path):

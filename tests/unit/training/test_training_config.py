@@ -10,7 +10,7 @@ from torchsite.configs import from_mapping, to_mapping
 from torchsite.errors import ConfigError
 from torchsite.objective import EquivarianceTerm, TransformationTerm
 from torchsite.training import TrainingConfig
-from torchsite.training.recipes import load_recipe, override
+from torchsite.training.recipes import Recipe, override
 from torchsite.transforms import TransformFamily
 from training_makers import make_config
 
@@ -58,7 +58,9 @@ def test_configs_come_back_from_plain_data_and_refuse_what_they_do_not_know():
 
 
 def test_a_field_of_a_term_can_be_overridden_by_its_name_or_number():
-    recipe = load_recipe("cifar10_first")
+    later = {"name": "equivariance", "maps": "relative", "start": 0.94}
+    terms = [{"name": "transformation"}, {"name": "equivariance", "end": 0.94}, later]
+    recipe = override(Recipe(), {"terms": terms})
     terms = override(
         recipe,
         {"terms.transformation.weight": 1, "terms.equivariance.weight": 2, "training.terms.2.start": 0.5},

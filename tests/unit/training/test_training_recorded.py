@@ -1,4 +1,4 @@
-"""The shipped recipes minimise what they always did: losses recorded when objective and loop were others.
+"""The recipes minimise what they always did: losses recorded when objective and loop were others.
 
 `recorded_losses.json` holds the first steps of each recipe on a hundred digits, with a small model in double
 precision, of the former training (Lightning's Trainer, an objective in flat fields).
@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from experiments.recipes import known_recipes, load_recipe
 from torchsite.evaluation.training_log import read_log
 from torchsite.model import SITE
 from torchsite.training import fit
-from torchsite.training.recipes import load_recipe, override, shipped_recipes
+from torchsite.training.recipes import override
 from training_makers import PYRAMID, TINY, digits
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_losses.json").read_text())
@@ -59,7 +60,7 @@ LATER = {
 
 
 def test_every_recipe_is_recorded():
-    assert set(RECORDED) | LATER == set(shipped_recipes())
+    assert set(RECORDED) | LATER == set(known_recipes())
 
 
 @pytest.mark.parametrize("name", RECORDED)
