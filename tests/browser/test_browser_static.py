@@ -16,10 +16,9 @@ from torchsite.model import load
 from torchsite.web.engine import Job, answer
 from torchsite.web.library import OWN, Library, Served
 from torchsite.web.pictures import hidden_pixels, png, read_picture
-from torchsite.web.questions import transform_of
+from torchsite.web.questions import Question
 from torchsite.web.rendering import render
 from torchsite.web.samples import samples_for
-from torchsite.web.schemas import Question
 
 POSES = [
     {"sample": 3},
@@ -53,7 +52,7 @@ def by_torch(library, name, asked):
     job = Job(
         name,
         picture,
-        transform_of(wanted),
+        wanted.transform(),
         ((OWN, name),),
         served.class_index(asked["class"]),
         served.class_index(asked["against"]),
@@ -113,7 +112,7 @@ def test_it_answers_as_pytorch_does(opened_alone, name):
                 )
             else:
                 check_exemplar(detail, model.gallery, explanation.prototypes[1:, :])
-        brushed = found.brushed.get((OWN, name))
+        brushed = pair.scores.brushed
         assert (said["rows"][0]["brushed"] is None) == (brushed is None)
         if brushed:
             for score, value in said["rows"][0]["brushed"].items():

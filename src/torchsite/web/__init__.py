@@ -11,8 +11,8 @@ try:
     import python_multipart  # noqa: F401  # which FastAPI misses only when the first picture is sent
 
     from torchsite.web.app import create_app
+    from torchsite.web.guards import Settings
     from torchsite.web.server import serve
-    from torchsite.web.settings import Settings
 except ModuleNotFoundError as error:
     raise MissingExtraError(
         f"the page needs {error.name}, which is not installed: pip install 'torchsite[web]'", name=error.name

@@ -1,14 +1,19 @@
 """Batched inference: every picture is in the batch twice, as x and as T x.
 
     I(T x) and T(I x) come from one pass through the network, so that one step of a drag is one request.
-    raw   = cos(m ⊙ T(I x), m ⊙ I(T x))
-    floor = mean over samples x′ ≠ x of cos(m ⊙ T(I x′), m ⊙ I(T x))
+    raw     = cos(m ⊙ T(I x), m ⊙ I(T x))
+    floor   = mean over samples x′ ≠ x of cos(m ⊙ T(I x′), m ⊙ I(T x))
 
-m is 1 where T shows the picture. The definitions are those of `torchsite.metrics`.
+m is 1 where T shows the picture. The definitions are those of `torchsite.metrics`. A brush hides a part of x,
+which is patch deletion for one part of any shape:
+
+    h       = T(hidden), the share of each pixel of T x that the brush covers
+    T x without the part = T x + h ⊙ (mean colour of x - T x)
+    covered = Σ h ⊙ I(T x)        against        logit(T x) - logit(T x without the part)
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -18,12 +23,13 @@ from torchsite.metrics.carried import carry
 from torchsite.metrics.grouping import calibrated
 from torchsite.metrics.patch_deletion import PatchDeletion
 from torchsite.model import SITE, Explanation
-from torchsite.shapes import Heatmaps, Images, Labels, Logits
+from torchsite.shapes import Heatmaps, Images, Logits
 from torchsite.transforms.affine import AffineTransform
-from torchsite.web.brush import Brush, BrushScores
 from torchsite.web.library import OWN, Library, Served
+from torchsite.web.schemas import Brushed, Scores
 
-Explainer = tuple[str, str]
+Explainer = tuple[str, str]  # method and model
+MOVED = 1  # the row of T x in a result
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,16 +46,7 @@ class Job:
     corners: str = "black"
     hidden: Tensor | None = None
     hiding: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class MapScores:
-    """Self-consistency of one explainer on one picture; None where the transform leaves nothing to see."""
-
-    raw: float | None
-    floor: float | None
-    calibrated: float | None
-    centred: float | None
+    pictures: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +55,12 @@ class MapPair:
 
     renewed: Tensor
     carried: Tensor
-    scores: MapScores
-    hiding: float | None = None
+    scores: Scores
 
 
 @dataclass(frozen=True, eq=False)
 class JobResult:
-    """The result of one job; rows 0 and 1 of logits and explanation are x and T x."""
+    """The result of one job; rows 0 and 1 of images, logits and explanation are x and T x."""
 
     job: Job
     images: Images
@@ -73,17 +69,25 @@ class JobResult:
     explanation: Explanation | None
     pairs: dict[Explainer, MapPair]
     skipped: dict[Explainer, str]
-    brushed: dict[Explainer, BrushScores] = field(default_factory=dict)
-    hidden_share: float = 0.0
 
+    @property
+    def covered(self) -> Tensor | None:
+        """The share of each pixel of T x that the brush covers."""
+        hidden = self.job.hidden
+        return None if hidden is None else self.job.transform(hidden[None].to(self.images))[0]
 
-@dataclass(frozen=True, eq=False)
-class Pass:
-    """The pictures of all jobs of one model, those of x first, and what the model answers."""
+    @property
+    def hidden_share(self) -> float:
+        """The share of the visible picture that is hidden."""
+        if self.covered is None:
+            return 0.0
+        seen = self.job.transform(torch.ones_like(self.covered)[None])
+        return float(self.covered.sum() / seen.sum().clamp_min(1e-9))
 
-    images: Images
-    logits: Logits
-    explanation: Explanation | None
+    def without(self, covered: Tensor) -> Tensor:
+        """T x with the covered part in the mean colour of x."""
+        still, moved = self.images
+        return moved + covered * (still.mean((-2, -1), keepdim=True) - moved)
 
 
 def answer(library: Library, jobs: Sequence[Job]) -> list[JobResult]:
@@ -100,94 +104,53 @@ def _of_one_model(library: Library, served: Served, jobs: list[Job]) -> list[Job
     n = len(jobs)
     transform = AffineTransform(torch.cat([job.transform.matrix for job in jobs]))
     still = torch.stack([job.picture for job in jobs])
-    whole = _pass(served, torch.cat([still, _moved(still, transform, jobs)]))
-    predicted = whole.logits[:n].argmax(1)
-    labels = torch.tensor(
-        [int(p) if job.label is None else job.label for job, p in zip(jobs, predicted, strict=True)]
-    )
-    pairs: list[dict[Explainer, MapPair]] = [{} for _ in jobs]
-    skipped: list[dict[Explainer, str]] = [{} for _ in jobs]
-    for explainer in dict.fromkeys(e for job in jobs for e in job.explainers):
-        rows = torch.tensor([i for i, job in enumerate(jobs) if explainer in job.explainers])
-        try:
-            maps = _maps(library, served, explainer, whole, labels, rows)
-        except NotApplicableError as error:
-            for i in rows.tolist():
-                skipped[i][explainer] = str(error)
-            continue
-        owner = library[explainer[1]]
-        for i, pair in zip(
-            rows.tolist(), _pairs(owner, explainer[0], maps, still[rows], transform[rows]), strict=True
-        ):
-            hiding = _hiding(owner, whole.images[n + i], pair.renewed, labels[i]) if jobs[i].hiding else None
-            pairs[i][explainer] = replace(pair, hiding=hiding)
-    found = [
+    images = torch.cat([still, _moved(still, transform, jobs)])
+    logits, whole = _asked(served, images)
+    labels = logits[:n].argmax(1)
+    for i, job in enumerate(jobs):
+        if job.label is not None:
+            labels[i] = job.label
+    results = [
         JobResult(
-            job,
-            whole.images[[i, n + i]],
-            whole.logits[[i, n + i]],
-            int(labels[i]),
-            _rows(whole.explanation, [i, n + i]),
-            pairs[i],
-            skipped[i],
+            job, images[[i, n + i]], logits[[i, n + i]], int(labels[i]), _rows(whole, [i, n + i]), {}, {}
         )
         for i, job in enumerate(jobs)
     ]
-    return [result if result.job.hidden is None else _brushed(library, result) for result in found]
+    for explainer in dict.fromkeys(e for job in jobs for e in job.explainers):
+        method, owner = explainer[0], library[explainer[1]]
+        rows = [i for i, job in enumerate(jobs) if explainer in job.explainers]
+        both, classes = [*rows, *(n + i for i in rows)], labels[rows].repeat(2)
+        try:
+            if method == OWN and owner is served and (own := _rows(whole, both)):
+                maps: Heatmaps = own.heatmaps(classes=classes)
+            else:
+                maps = owner.explainer(method)(images[both], classes)
+        except NotApplicableError as error:
+            for i in rows:
+                results[i].skipped[explainer] = str(error)
+            continue
+        for i, pair in zip(
+            rows, _pairs(owner, method, maps, still[rows], transform[torch.tensor(rows)]), strict=True
+        ):
+            results[i].pairs[explainer] = _tested(owner, results[i], pair)
+    return results
 
 
 def _moved(still: Images, transform: AffineTransform, jobs: list[Job]) -> Images:
     """T x of every job, with the corners that it asked for."""
     moved = transform(still)
     for corners in {job.corners for job in jobs} - {"black"}:
-        rows = torch.tensor([i for i, job in enumerate(jobs) if job.corners == corners])
-        moved[rows] = transform[rows](still[rows], fill=corners)
+        rows = [i for i, job in enumerate(jobs) if job.corners == corners]
+        moved[rows] = transform[torch.tensor(rows)](still[rows], fill=corners)
     return moved
 
 
-def _hiding(served: Served, image: Tensor, heatmap: Tensor, label: Tensor) -> float:
-    """Patch deletion of one heatmap (Spearman)."""
-    metric = PatchDeletion(lambda images, classes: heatmap[None], served.model, n_resamples=0)
-    metric.update(image[None], label[None])
-    return float(metric.result().correlation.value)
-
-
-@torch.no_grad()
-def _brushed(library: Library, result: JobResult) -> JobResult:
-    """The result, and what hiding a part does to each model that is explained."""
-    job = result.job
-    assert job.hidden is not None
-    brush = Brush.over(result.images[0], result.images[1], job.transform, job.hidden)
-    both = torch.cat([brush.moved, brush.hidden])
-    owners = dict.fromkeys(name for _, name in result.pairs)
-    logits = {name: library[name].model(both)[:, result.label].tolist() for name in owners}
-    scores = {
-        explainer: brush.scores(pair.renewed, *logits[explainer[1]])
-        for explainer, pair in result.pairs.items()
-    }
-    return replace(result, brushed=scores, hidden_share=brush.share(job.transform))
-
-
-def _pass(served: Served, images: Images) -> Pass:
+def _asked(served: Served, images: Images) -> tuple[Logits, Explanation | None]:
     if isinstance(served.model, SITE):
         explanation = served.model.explain(images)
-        return Pass(images, explanation.logits, explanation)
+        return explanation.logits, explanation
     with torch.no_grad():
-        return Pass(images, served.model(images), None)
-
-
-def _maps(
-    library: Library, asked: Served, explainer: Explainer, whole: Pass, labels: Labels, rows: Tensor
-) -> Heatmaps:
-    """The maps of x and of T x of some jobs, x first; a model's own come from the pass that is there."""
-    method, name = explainer
-    both = torch.cat([rows, rows + len(labels)])
-    classes = labels[rows].repeat(2)
-    if method == OWN and name == asked.name and whole.explanation is not None:
-        own = _rows(whole.explanation, both.tolist())
-        assert own is not None
-        return own.heatmaps(classes=classes)
-    return library[name].explainer(method)(whole.images[both], classes)
+        return served.model(images), None
 
 
 def _pairs(
@@ -199,28 +162,40 @@ def _pairs(
     both = carry(untouched, renewed, transform, explained.expand(len(still), *explained.shape))
     differ = (still[:, None] != others).flatten(2).any(2)
     raw, floor = both.raw, (both.mismatched * differ).sum(1) / differ.sum(1).clamp_min(1)
-    scores = torch.stack([raw, floor, calibrated(raw, floor), both.centred], dim=1)
-    return [
-        MapPair(
-            both.renewed[i],
-            both.carried[i],
-            MapScores(*scores[i].tolist()) if both.visible[i] else MapScores(None, None, None, None),
-        )
-        for i in range(len(still))
+    columns = torch.stack([raw, floor, calibrated(raw, floor), both.centred], dim=1).tolist()
+    names = ("raw", "floor", "calibrated", "centred")
+    scores = [
+        Scores.model_validate(dict(zip(names, row, strict=True)) if visible else {})
+        for row, visible in zip(columns, both.visible.tolist(), strict=True)
     ]
+    return [MapPair(*three) for three in zip(both.renewed, both.carried, scores, strict=True)]
+
+
+@torch.no_grad()
+def _tested(served: Served, result: JobResult, pair: MapPair) -> MapPair:
+    """The pair, with what hiding patches or the brushed part does to the model, where that was asked."""
+    tested: dict[str, float | Brushed] = {}
+    moved = result.images[MOVED]
+    if result.job.hiding:
+        metric = PatchDeletion(lambda images, classes: pair.renewed[None], served.model, n_resamples=0)
+        metric.update(moved[None], torch.tensor([result.label]))
+        tested["hiding"] = float(metric.result().correlation.value)
+    if (covered := result.covered) is not None:
+        before, after = served.model(torch.stack([moved, result.without(covered)]))[:, result.label].tolist()
+        values = pair.renewed.double()
+        tested["brushed"] = Brushed(
+            covered=float((values * covered).sum()),
+            gained=float(values.clamp_min(0).sum()),
+            total=float(values.sum()),
+            before=before,
+            after=after,
+        )
+    return replace(pair, scores=pair.scores.model_copy(update=tested))
 
 
 def _rows(explanation: Explanation | None, rows: list[int]) -> Explanation | None:
     """The part of an explanation that belongs to some pictures."""
     if explanation is None:
         return None
-    return replace(
-        explanation,
-        images=explanation.images[rows],
-        features=explanation.features[rows],
-        prototypes=explanation.prototypes[rows],
-        evidence=explanation.evidence[rows],
-    )
-
-
-Answerer = Callable[[Sequence[Job]], list[JobResult]]
+    names = ("images", "features", "prototypes", "evidence")
+    return replace(explanation, **{name: getattr(explanation, name)[rows] for name in names})

@@ -1,9 +1,10 @@
-"""Middleware: checks of host and origin, limits of size, time and number, security headers, metrics."""
+"""Limits of the server, and the middleware that enforces them: host, origin, size, time, open requests."""
 
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -11,7 +12,6 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from torchsite.web.problems import ProblemError, busy
-from torchsite.web.settings import Settings
 from torchsite.web.telemetry import Telemetry
 
 HEADERS = {
@@ -25,8 +25,25 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 ENCODED = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-SMALL = 65_536  # bytes of a body that the budget does not count: questions about samples go through
-GONE = 499  # the status that the figures show for clients that left before they had asked
+SMALL = 65_536  # bytes of a body that do not count as held: questions about samples get through
+GONE = 499  # the status in the metrics for clients that disconnected before their request was complete
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Limits; the defaults suit one machine with two cores."""
+
+    hosts: tuple[str, ...] = ()  # names of this server beside localhost and numeric addresses
+    max_body: int = 10_000_000
+    body_seconds: float = 30.0  # from the head of a request to the end of its body
+    max_open: int = 128  # requests that are received, waiting or worked on
+    max_held: int = 64_000_000  # bytes of all their bodies
+    max_pixels: int = 24_000_000
+    max_batch: int = 16
+    queue: int = 64
+    slow_queue: int = 4
+    retry_after: int = 1
+    timeout: float = 60.0
 
 
 class Traffic:
@@ -40,8 +57,9 @@ class Traffic:
 
     @contextmanager
     def admitted(self, announced: int | None) -> Iterator[None]:
-        """Count one request while it is open; fails with 413 or 503 if it is one too many."""
-        settings, size = self.settings, self.settings.max_body if announced is None else announced
+        """Count one request while it is open; fails with 413 if it is too large, 503 if too many are open."""
+        settings = self.settings
+        size = settings.max_body if announced is None else announced
         if size > settings.max_body:
             raise _too_large(settings.max_body)
         counted = 0 if size <= SMALL else size
@@ -81,7 +99,7 @@ class Guard:
         self.settings = traffic.settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer with a problem: 403, 408, 413, 503."""
+        """Let a request through, or answer with 403, 408, 413 or 503."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -158,7 +176,7 @@ def check_sender(headers: Headers, hosts: Sequence[str]) -> None:
         foreign = origin is not None and origin.partition("://")[2] != host
     if foreign:
         raise ProblemError(
-            403, "cross_site", "a page of another site asked: only this server's own pages may"
+            403, "cross_site", "only this server's own pages may ask, not those of other sites"
         )
 
 

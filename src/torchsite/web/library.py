@@ -13,7 +13,6 @@ from torchsite.data import Dataset
 from torchsite.errors import ConfigError, NotApplicableError, did_you_mean
 from torchsite.model import SITE, BlackBox, load_classifier, shipped_models
 from torchsite.model.config import ModelConfig
-from torchsite.model.gallery import Gallery
 from torchsite.web.problems import ProblemError
 from torchsite.web.samples import Samples, samples_for
 from torchsite.web.schemas import GalleryOut, MethodOut, ModelOut
@@ -70,9 +69,28 @@ class Served:
             return int(choice)
         raise ProblemError(422, "no_such_class", f"no class {choice!r}: {did_you_mean(str(choice), names)}")
 
-    def copy(self) -> "Served":
-        """The same model for another thread: methods hang hooks on a model while they work."""
-        return Served(self.name, deepcopy(self.model), self.samples)
+    def described(self, companions: list[str]) -> ModelOut:
+        """The description of the model for the page."""
+        model, config = self.model, self.config
+        return ModelOut(
+            name=self.name,
+            kind="site" if isinstance(model, SITE) else "black_box",
+            image_shape=list(config.image_shape),
+            margin=config.margin,
+            classes=list(config.classes),
+            feature_shape=list(model.feature_shape),
+            pixels=model.pixels_are_features,
+            gallery=_gallery(model),
+            max_rotation=config.family.max_rotation,
+            max_shift=config.family.max_shift,
+            methods=[
+                MethodOut(name=name, live=not METHODS[name].is_slow(), options=dict(METHODS[name].budget))
+                for name in self.methods()
+            ],
+            companions=companions,
+            n_samples=len(self.samples),
+            draw=tuple(config.image_shape) == (1, 28, 28),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +102,12 @@ class Library:
     @classmethod
     def open(cls, folders: Sequence[Path] = (), datasets: Sequence[Dataset] = ()) -> "Library":
         """The shipped models and those in the given folders, which are named after their folder."""
-        places: dict[str, Path] = dict(shipped_models())
+        places = dict(shipped_models())
         for folder in folders:
-            name = _name(folder, places)
-            places[name] = folder
+            names = (
+                f"{name_of(folder)}-{n}" if n > 1 else name_of(folder) for n in range(1, len(places) + 2)
+            )
+            places[next(name for name in names if name not in places)] = folder
         return cls({name: _served(name, folder, datasets) for name, folder in places.items()})
 
     def __getitem__(self, name: str) -> Served:
@@ -96,74 +116,36 @@ class Library:
         return self.models[name]
 
     def copy(self) -> "Library":
-        """The same models for another thread."""
-        return Library({name: served.copy() for name, served in self.models.items()})
+        """The same models for another thread: methods hang hooks on a model while they work."""
+        copies = (Served(old.name, deepcopy(old.model), old.samples) for old in self.models.values())
+        return Library({served.name: served for served in copies})
 
     def companions(self, served: Served) -> list[str]:
         """Other models of the same pictures and classes."""
-        return [
-            other.name
-            for other in self.models.values()
-            if other is not served
-            and other.config.image_shape == served.config.image_shape
-            and other.config.classes == served.config.classes
-        ]
+        shape, classes = served.config.image_shape, served.config.classes
+        others = {name: other.config for name, other in self.models.items() if other is not served}
+        return [name for name, of in others.items() if of.image_shape == shape and of.classes == classes]
 
     def explainer_named(self, text: str, asked: Served) -> tuple[str, str]:
         """Method and model of `METHOD` or `METHOD@MODEL`."""
         method, _, name = text.partition("@")
-        model = name or asked.name
         if method not in METHODS:
-            raise ProblemError(
-                422, "no_such_method", f"no method {method!r}: {did_you_mean(method, METHODS)}"
-            )
-        if model != asked.name and model not in self.companions(asked):
-            known = did_you_mean(model, [asked.name, *self.companions(asked)])
-            raise ProblemError(
-                422, "no_such_model", f"{text}: expected a model of the same pictures and classes: {known}"
-            )
+            known = did_you_mean(method, METHODS)
+            raise ProblemError(422, "no_such_method", f"no method {method!r}: {known}")
+        models = [asked.name, *self.companions(asked)]
+        model = name or asked.name
+        if model not in models:
+            reason = f"{text}: expected a model of the same pictures and classes"
+            raise ProblemError(422, "no_such_model", f"{reason}: {did_you_mean(model, models)}")
         if method not in self[model].methods():
             raise NotApplicableError(
-                f"{model!r} is a black box, it has no explanation of its own: ask another"
+                f"{model!r} is a black box, it has no explanation of its own: ask for another method"
             )
         return method, model
 
     def describe(self, served: Served) -> ModelOut:
         """The description of a model for the page."""
-        config = served.config
-        return ModelOut(
-            name=served.name,
-            kind="site" if isinstance(served.model, SITE) else "black_box",
-            image_shape=list(config.image_shape),
-            margin=config.margin,
-            classes=list(config.classes),
-            feature_shape=list(served.model.feature_shape),
-            pixels=served.model.pixels_are_features,
-            gallery=_about(served.model.gallery) if isinstance(served.model, SITE) else None,
-            max_rotation=config.family.max_rotation,
-            max_shift=config.family.max_shift,
-            methods=[
-                MethodOut(name=name, live=not METHODS[name].is_slow(), options=dict(METHODS[name].budget))
-                for name in served.methods()
-            ],
-            companions=self.companions(served),
-            n_samples=len(served.samples),
-            draw=tuple(config.image_shape) == (1, 28, 28),
-        )
-
-
-def _about(gallery: Gallery | None) -> GalleryOut | None:
-    if gallery is None:
-        return None
-    return GalleryOut(source=gallery.source, drawn=gallery.drawn, n_exemplars=len(gallery))
-
-
-def _served(name: str, folder: Path, datasets: Sequence[Dataset]) -> Served:
-    model = load_classifier(folder)
-    channels = model.config.image_shape[0]
-    if channels not in (1, 3):
-        raise ConfigError(f"{folder}: the page shows pictures of one or three channels, not of {channels}")
-    return Served(name, model, samples_for(model.config, datasets))
+        return served.described(self.companions(served))
 
 
 def name_of(folder: Path) -> str:
@@ -172,8 +154,16 @@ def name_of(folder: Path) -> str:
     return whole.parent.name if whole.name == "model" else whole.name
 
 
-def _name(folder: Path, taken: Mapping[str, Path]) -> str:
-    """The folder's name, with a number behind it if another model has that name."""
-    base = name_of(folder)
-    names = (base if n == 1 else f"{base}-{n}" for n in range(1, len(taken) + 2))
-    return next(name for name in names if name not in taken)
+def _gallery(model: SITE | BlackBox) -> GalleryOut | None:
+    found = model.gallery if isinstance(model, SITE) else None
+    if found is None:
+        return None
+    return GalleryOut(source=found.source, drawn=found.drawn, n_exemplars=len(found))
+
+
+def _served(name: str, folder: Path, datasets: Sequence[Dataset]) -> Served:
+    model = load_classifier(folder)
+    channels = model.config.image_shape[0]
+    if channels not in (1, 3):
+        raise ConfigError(f"{folder}: the page shows pictures of one or three channels, not of {channels}")
+    return Served(name, model, samples_for(model.config, datasets))

@@ -29,16 +29,14 @@ from torchsite.web.library import N_PARTNERS, OWN, Library, Served
 from torchsite.web.pictures import png
 from torchsite.web.runtime import LICENCE, MACHINE, SCRIPT
 from torchsite.web.samples import samples_for
-from torchsite.web.schemas import SampleOut
 
 STATIC = Path(__file__).with_name("static")
-SERVER_ONLY = ("docs.html", "docs.js", "server.js")
+SERVER_ONLY = ("index.html", "docs.html", "docs.js", "server.js")
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; "
     "style-src 'self'; img-src 'self' data: blob:; media-src blob:; form-action 'none'; base-uri 'none'"
 )
 ASKS_SERVER, ASKS_BROWSER = 'data-answers="server"', 'data-answers="browser"'
-HEAD = "<head>"
 
 
 @dataclass(frozen=True)
@@ -55,15 +53,17 @@ def write_page(
 ) -> WrittenPage:
     """Write everything that the page needs; `runtime` are the files of `runtime_files`."""
     served = Served(name, model, samples_for(model.config, datasets))
-    more = ["features"] * model.pixels_are_features
-    more += ["prototypes"] * (model.pixels_are_features or model.gallery is not None)
-    outputs = ("logits", "evidence", *more)
-    exported = export_onnx(model, folder / "page" / "model.onnx", outputs)
-    files: dict[str, bytes] = {f"static/{path}": content for path, content in _static_files().items()}
-    files["page/ort.js"], files[f"page/{MACHINE}"] = runtime[SCRIPT], runtime[MACHINE]
-    files["page/ort.LICENSE.txt"] = LICENCE.read_bytes()
-    files["page/page.json"] = json.dumps(description(served), ensure_ascii=False).encode()
-    files["index.html"] = _index().encode()
+    outputs = ["logits", "evidence"] + ["features"] * model.pixels_are_features
+    outputs += ["prototypes"] * (model.pixels_are_features or model.gallery is not None)
+    exported = export_onnx(model, folder / "page" / "model.onnx", tuple(outputs))
+    own = (path for path in STATIC.rglob("*") if path.is_file() and path.name not in SERVER_ONLY)
+    files = {f"static/{path.relative_to(STATIC).as_posix()}": path.read_bytes() for path in own} | {
+        "page/ort.js": runtime[SCRIPT],
+        f"page/{MACHINE}": runtime[MACHINE],
+        "page/ort.LICENSE.txt": LICENCE.read_bytes(),
+        "page/page.json": json.dumps(description(served), ensure_ascii=False).encode(),
+        "index.html": _index().encode(),
+    }
     for path, content in files.items():
         write_atomically(folder / path, content)
     sizes = [len(content) for content in files.values()]
@@ -78,14 +78,10 @@ def description(served: Served) -> dict[str, Any]:
     rows, cols = model.feature_shape[1:]
     about = Library({served.name: served}).describe(served).model_dump()
     about["methods"] = [method for method in about["methods"] if method["name"] == OWN]
-    shown = (
-        SampleOut(index=i, name=label, image=png(image)).model_dump()
-        for i, (label, image) in enumerate(zip(samples.names, samples.images, strict=True))
-    )
     return {
         "version": __version__,
         "model": about,
-        "samples": list(shown),
+        "samples": [sample.model_dump() for sample in samples.described()],
         "cells": [rows, cols],
         "down": packed(spreading(rows, height)),
         "across": packed(spreading(cols, width)),
@@ -126,17 +122,9 @@ def packed(values: Tensor) -> str:
     return base64.b64encode(values.detach().float().contiguous().numpy().astype("<f4").tobytes()).decode()
 
 
-def _static_files() -> dict[str, bytes]:
-    """The page's own files by their path; what only a server needs stays out."""
-    found = (path for path in STATIC.rglob("*") if path.is_file() and path.name not in SERVER_ONLY)
-    return {
-        path.relative_to(STATIC).as_posix(): path.read_bytes() for path in found if path.name != "index.html"
-    }
-
-
 def _index() -> str:
     """The HTML of the page without a server; its policy allows its own folder only."""
     html = (STATIC / "index.html").read_text(encoding="utf-8")
     assert ASKS_SERVER in html
-    policy = f'{HEAD}\n  <meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-    return html.replace(ASKS_SERVER, ASKS_BROWSER).replace(HEAD, policy, 1)
+    policy = f'<head>\n  <meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    return html.replace(ASKS_SERVER, ASKS_BROWSER).replace("<head>", policy, 1)

@@ -1,7 +1,6 @@
 """Untrusted uploads: the size is checked before decoding, the format by content, no path is used."""
 
 import base64
-import binascii
 import io
 
 import numpy as np
@@ -11,10 +10,11 @@ from torch import Tensor
 
 from torchsite.data.margins import larger_size
 from torchsite.data.pictures import as_input, fitted
-from torchsite.shapes import Maps, Size
+from torchsite.shapes import Size
 from torchsite.web.problems import ProblemError
-from torchsite.web.schemas import MapOut
-from torchsite.web.settings import FORMATS
+
+# What Pillow may try, whatever a file is called and whatever its sender says it is.
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 
 
 def from_base64(text: str) -> bytes:
@@ -23,10 +23,8 @@ def from_base64(text: str) -> bytes:
         text = text.partition(",")[2]
     try:
         return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise ProblemError(
-            422, "bad_picture", f"image: expected a picture file in base64 ({error})"
-        ) from error
+    except ValueError as error:
+        raise _unusable(f"expected a picture file in base64 ({error})") from error
 
 
 def read_picture(
@@ -42,8 +40,10 @@ def read_picture(
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):  # Pillow's own, higher limit
         raise _too_large("its size", max_pixels) from None
+    except UnidentifiedImageError as error:
+        raise _unusable(f"its content is none of {', '.join(FORMATS)}: send one of these") from error
     except Exception as error:  # damaged files make Pillow fail in many ways
-        raise ProblemError(422, "bad_picture", _reason(error)) from error
+        raise _unusable(f"it cannot be decoded ({error}): it may be damaged") from error
     return 1 - picture if invert else picture
 
 
@@ -51,16 +51,16 @@ def hidden_pixels(text: str | None, size: Size) -> Tensor | None:
     """The pixels that a brush hides, from one bit each, row by row, the first bit the highest of its byte."""
     if text is None:
         return None
-    n, expected = size[0] * size[1], -(-size[0] * size[1] // 8)
-    if len(text) != 4 * -(-expected // 3):
-        reason = f"hidden: expected {expected} bytes in base64, a bit for each of {size[0]}×{size[1]} pixels"
-        raise ProblemError(422, "invalid", f"{reason}, got {len(text)} characters")
+    n = size[0] * size[1]
+    expected = f"hidden: expected {-(-n // 8)} bytes in base64, a bit for each of {size[0]}×{size[1]} pixels"
+    if len(text) != 4 * -(-n // 24):
+        raise ProblemError(422, "invalid", f"{expected}, got {len(text)} characters")
     try:
         bits = np.unpackbits(np.frombuffer(base64.b64decode(text, validate=True), np.uint8))
-    except (binascii.Error, ValueError) as error:
-        raise ProblemError(422, "invalid", f"hidden: expected bits in base64 ({error})") from error
-    if len(bits) != 8 * expected:
-        raise ProblemError(422, "invalid", f"hidden: expected {expected} bytes, got {len(bits) // 8}")
+    except ValueError as error:
+        raise ProblemError(422, "invalid", f"{expected} ({error})") from error
+    if len(bits) != 8 * -(-n // 8):
+        raise ProblemError(422, "invalid", f"{expected}, got {len(bits) // 8}")
     return torch.from_numpy(bits[:n].astype(bool)).reshape(size)
 
 
@@ -77,20 +77,10 @@ def png(picture: Tensor) -> str:
     return base64.b64encode(buffer.getvalue()).decode()
 
 
-def quantise(heatmap: Maps, limit: float | None = None) -> MapOut:
-    """A signed map in bytes, on a scale that is symmetric about zero."""
-    bound = float(heatmap.abs().max()) if limit is None else limit
-    steps = (heatmap * (127 / bound if bound > 0 else 0.0)).round().clamp(-127, 127).to(torch.int8)
-    data = base64.b64encode(steps.contiguous().numpy().tobytes()).decode()
-    return MapOut(rows=heatmap.shape[-2], cols=heatmap.shape[-1], limit=bound, data=data)
-
-
 def _too_large(size: str, max_pixels: int) -> ProblemError:
     reason = f"image: {size} is more than the {max_pixels:,} pixels allowed here: make it smaller first"
     return ProblemError(413, "too_many_pixels", reason)
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, UnidentifiedImageError):
-        return f"image: its content is none of {', '.join(FORMATS)}: send one of these"
-    return f"image: it cannot be decoded ({error}): it may be damaged"
+def _unusable(reason: str) -> ProblemError:
+    return ProblemError(422, "bad_picture", f"image: {reason}")

@@ -1,92 +1,84 @@
 """Results as the compact JSON that the page draws."""
 
-from dataclasses import asdict
+import base64
+from typing import Any
 
 import torch
 
 from torchsite.model import Explanation
 from torchsite.model.explanation import enlarge
-from torchsite.shapes import Logits
-from torchsite.web.brush import BrushScores
-from torchsite.web.engine import JobResult, MapPair
-from torchsite.web.pictures import png, quantise
-from torchsite.web.schemas import Answer, Brushed, Detail, Evidence, Explained, Row, Why
-
-MOVED = 1  # the row of T x in a result
+from torchsite.shapes import Logits, Maps
+from torchsite.web.engine import MOVED, JobResult, MapPair
+from torchsite.web.pictures import png
+from torchsite.web.schemas import Answer, Detail, Evidence, Explained, MapOut, Row, Why
 
 
 def render(result: JobResult) -> Explained:
     """The whole answer to one question."""
-    explanation = result.explanation
-    against = result.job.against
-    shown = [result.label] if against in (None, result.label) else [result.label, against]
+    explanation, job, label = result.explanation, result.job, result.label
+    still, moved = (png(image) if job.pictures else None for image in result.images)
+    reasons: dict[str, Any] = {"evidence": [], "detail": [], "why": None}
+    if explanation is not None:
+        asked = dict.fromkeys([label] if job.against is None else [label, job.against])
+        reasons["evidence"] = _evidence(result, explanation, list(asked))
+        reasons["detail"] = [_detail(explanation, index) for index in asked]
+        if job.against is not None:
+            heatmap = explanation.contrast(label, job.against)[MOVED]
+            parts, difference = _signed(label, heatmap), float(heatmap.sum())
+            reasons["why"] = Why(**parts, against=job.against, difference=difference)
     return Explained(
-        model=result.job.model,
+        model=job.model,
         kind="black_box" if explanation is None else "site",
-        image=png(result.images[0]),
-        moved=png(result.images[MOVED]),
+        image=still,
+        moved=moved,
         still=_answer(result.logits[0]),
         turned=_answer(result.logits[MOVED]),
-        explained=result.label,
+        explained=label,
         hidden=result.hidden_share,
-        rows=[
-            _row(*explainer, pair, result.brushed.get(explainer)) for explainer, pair in result.pairs.items()
-        ],
-        evidence=[] if explanation is None else _evidence(result, explanation),
-        detail=[]
-        if explanation is None
-        else [_detail(explanation, index) for index in shown if index is not None],
-        why=None if explanation is None or against is None else _why(explanation, result.label, against),
+        rows=[_row(*explainer, pair) for explainer, pair in result.pairs.items()],
         skipped={f"{method}@{model}": reason for (method, model), reason in result.skipped.items()},
+        **reasons,
     )
+
+
+def quantise(heatmap: Maps, limit: float | None = None) -> MapOut:
+    """A signed map in bytes, on a scale that is symmetric about zero."""
+    bound = float(heatmap.abs().max()) if limit is None else limit
+    steps = (heatmap * (127 / bound if bound > 0 else 0.0)).round().clamp(-127, 127).to(torch.int8)
+    data = base64.b64encode(steps.contiguous().numpy().tobytes()).decode()
+    return MapOut(rows=heatmap.shape[-2], cols=heatmap.shape[-1], limit=bound, data=data)
 
 
 def _answer(logits: Logits) -> Answer:
-    return Answer(
-        predicted=int(logits.argmax()),
-        logits=_rounded(logits),
-        probabilities=_rounded(logits.softmax(0)),
-    )
+    values, shares = ([round(value, 5) for value in row.tolist()] for row in (logits, logits.softmax(0)))
+    return Answer(predicted=int(logits.argmax()), logits=values, probabilities=shares)
 
 
-def _row(method: str, model: str, pair: MapPair, brushed: BrushScores | None) -> Row:
-    """Both maps on one scale, so that the eye compares what the figure compares."""
+def _row(method: str, model: str, pair: MapPair) -> Row:
+    """Both maps on one scale, so that what is seen is what the scores compare."""
     limit = float(torch.stack([pair.renewed, pair.carried]).abs().max())
-    scores = pair.scores
-    return Row(
-        method=method,
-        model=model,
-        renewed=quantise(pair.renewed, limit),
-        carried=quantise(pair.carried, limit),
-        raw=scores.raw,
-        floor=scores.floor,
-        calibrated=scores.calibrated,
-        centred=scores.centred,
-        hiding=pair.hiding,
-        brushed=None if brushed is None else Brushed(**asdict(brushed)),
-    )
+    renewed, carried = quantise(pair.renewed, limit), quantise(pair.carried, limit)
+    return Row(method=method, model=model, renewed=renewed, carried=carried, **dict(pair.scores))
 
 
-def _evidence(result: JobResult, explanation: Explanation) -> list[Evidence]:
+def _evidence(result: JobResult, explanation: Explanation, asked: list[int]) -> list[Evidence]:
     """The strongest classes with their heatmaps, on one scale; those asked for are among them."""
     logits = result.logits[MOVED]
     order = logits.argsort(descending=True).tolist()
-    asked = [i for i in (result.label, result.job.against) if i is not None]
     chosen = [i for rank, i in enumerate(order) if rank < result.job.top or i in asked]
     height, width = explanation.images.shape[-2:]
     heatmaps = enlarge(explanation.evidence[MOVED : MOVED + 1, chosen], (height, width))[0]
     limit = float(heatmaps.abs().max())
     return [
-        Evidence(
-            index=index,
-            name=explanation.classes[index],
-            logit=float(logits[index]),
-            gained=float(heatmap.clamp_min(0).sum()),
-            lost=float(heatmap.clamp_max(0).sum()),
-            heatmap=quantise(heatmap, limit),
-        )
-        for index, heatmap in zip(chosen, heatmaps, strict=True)
+        Evidence(**_signed(i, heatmap, limit), name=explanation.classes[i], logit=float(logits[i]))
+        for i, heatmap in zip(chosen, heatmaps, strict=True)
     ]
+
+
+def _signed(index: int, heatmap: Maps, limit: float | None = None) -> dict[str, Any]:
+    """The fields of `Signed`."""
+    gained, lost = float(heatmap.clamp_min(0).sum()), float(heatmap.clamp_max(0).sum())
+    return {"index": index, "gained": gained, "lost": lost, "heatmap": quantise(heatmap, limit)}
 
 
 def _detail(explanation: Explanation, index: int) -> Detail:
@@ -99,19 +91,3 @@ def _detail(explanation: Explanation, index: int) -> Detail:
         contributions=quantise(explanation.evidence[MOVED, index]),
         logit=float(explanation.evidence[MOVED, index].sum()),
     )
-
-
-def _why(explanation: Explanation, index: int, against: int) -> Why:
-    heatmap = explanation.contrast(index, against)[MOVED]
-    return Why(
-        index=index,
-        against=against,
-        heatmap=quantise(heatmap),
-        gained=float(heatmap.clamp_min(0).sum()),
-        lost=float(heatmap.clamp_max(0).sum()),
-        difference=float(heatmap.sum()),
-    )
-
-
-def _rounded(values: Logits) -> list[float]:
-    return [round(value, 5) for value in values.tolist()]

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from torchsite.errors import ConfigError
@@ -36,39 +36,39 @@ def cache_folder() -> Path:
 def runtime_files(given: Path | None = None, cache: Path | None = None) -> dict[str, bytes]:
     """The content of each of FILES: from a package that is given, else cached, else downloaded by npm."""
     if given is not None:
-        return _checked(_reader(given), str(given))
+        return _read(given)
     cache = cache or cache_folder()
     if not all((cache / name).is_file() for name in FILES):
         for name, content in _downloaded().items():
             write_atomically(cache / name, content)
-    return _checked(_from_folder(cache), f"{cache} (remove it to download it again)")
+    return _read(cache)
 
 
-def _reader(given: Path) -> Callable[[str], bytes]:
-    if given.is_dir():
-        return _from_folder(given)
-    if given.is_file():
-        return _from_tarball(given)
-    raise ConfigError(f"--runtime: {given} is neither a package ({PACKAGE}-{VERSION}.tgz) nor a folder")
+def _read(source: Path) -> dict[str, bytes]:
+    """All files of a package, packed or unpacked; fails if one differs from the pinned one."""
+    content = {name: _content(source, name) for name in FILES}
+    for name, expected in FILES.items():
+        found = hashlib.sha256(content[name]).hexdigest()
+        if found != expected:
+            raise ConfigError(
+                f"{source}: {name} is not that of {PACKAGE} {VERSION} (SHA-256 {found[:12]}…, expected "
+                f"{expected[:12]}…): remove it from the cache, or {HELP}"
+            )
+    return content
 
 
-def _from_folder(folder: Path) -> Callable[[str], bytes]:
-    """A folder with the files, or an unpacked package with a `dist`."""
-    places = (folder, folder / "dist", folder / "package" / "dist")
-    home = next((place for place in places if (place / SCRIPT).is_file()), folder)
-    return lambda name: (home / name).read_bytes()
-
-
-def _from_tarball(path: Path) -> Callable[[str], bytes]:
-    def read(name: str) -> bytes:
-        try:
-            with tarfile.open(path) as package:
-                member = package.extractfile(f"package/dist/{name}")
-                return b"" if member is None else member.read()
-        except (tarfile.TarError, KeyError, EOFError) as error:
-            raise ConfigError(f"{path}: no {name} can be read from it ({error}): {HELP}") from error
-
-    return read
+def _content(source: Path, name: str) -> bytes:
+    if source.is_dir():
+        for place in (source, source / "dist", source / "package" / "dist"):
+            if (place / name).is_file():
+                return (place / name).read_bytes()
+        raise ConfigError(f"{source}: there is no {name}: expected {PACKAGE} {VERSION}")
+    try:
+        with tarfile.open(source) as package:
+            member = package.extractfile(f"package/dist/{name}")
+            return b"" if member is None else member.read()
+    except (OSError, tarfile.TarError, KeyError, EOFError) as error:
+        raise ConfigError(f"{source}: {name} cannot be read from it ({error}): {HELP}") from error
 
 
 def _downloaded() -> dict[str, bytes]:
@@ -82,21 +82,4 @@ def _downloaded() -> dict[str, bytes]:
         if done.returncode or not found:
             reason = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-1]
             raise ConfigError(f"npm could not fetch {PACKAGE} {VERSION} ({reason}): {HELP}")
-        return _checked(_from_tarball(found[0]), f"what npm fetched as {PACKAGE}@{VERSION}")
-
-
-def _checked(read: Callable[[str], bytes], source: str) -> dict[str, bytes]:
-    """All files, or an error that names the one that is not what it should be."""
-    content: dict[str, bytes] = {}
-    for name, expected in FILES.items():
-        try:
-            content[name] = read(name)
-        except FileNotFoundError as error:
-            raise ConfigError(f"{source}: there is no {name}: expected {PACKAGE} {VERSION}") from error
-        found = hashlib.sha256(content[name]).hexdigest()
-        if found != expected:
-            raise ConfigError(
-                f"{source}: {name} is not that of {PACKAGE} {VERSION} "
-                f"(SHA-256 {found[:12]}…, expected {expected[:12]}…): {HELP}"
-            )
-    return content
+        return _read(found[0])

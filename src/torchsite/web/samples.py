@@ -1,7 +1,8 @@
-"""Sample pictures: from the user's data set, else digits, else photographs and drawings.
+"""Sample pictures: from the user's data set, else those kept here for a model, else digits or photographs.
 
-No photographs are kept here: those offered to models of colour pictures are the ones that matplotlib,
-scikit-learn and scikit-image carry for their own examples, as far as these are installed.
+The folder `sample_pictures/NAME` is for all models with the classes of the shipped model NAME; its files are
+called "1 drawn airplane.png", "2 drawn ship.png" and so on. Models of other colour pictures get those of
+`cifar10`, and photographs that matplotlib, scikit-learn and scikit-image carry, if these are installed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,13 +14,19 @@ import torch
 from PIL import Image
 from torch.nn.functional import interpolate
 
-from torchsite.data import CATALOGUE, Dataset, load_dataset, to_float
+from torchsite.data import Dataset, load_dataset, to_float
 from torchsite.data.margins import centre, larger_size
 from torchsite.data.pictures import as_input, fitted
+from torchsite.model import shipped_models
 from torchsite.model.config import ModelConfig
+from torchsite.model.pretrained import read_config
 from torchsite.shapes import Images
+from torchsite.web.pictures import png
+from torchsite.web.schemas import SampleOut
 
 N_SAMPLES = 20
+PICTURES = Path(__file__).with_name("sample_pictures")
+COLOURS = "cifar10"  # the drawings for colour pictures of any classes
 PHOTOGRAPHS = (
     ("matplotlib", "mpl-data/sample_data/grace_hopper.jpg", "portrait"),
     ("sklearn", "datasets/images/flower.jpg", "flower"),
@@ -41,6 +48,11 @@ class Samples:
     def __len__(self) -> int:
         return len(self.names)
 
+    def described(self) -> list[SampleOut]:
+        """The samples for the page."""
+        pairs = zip(self.names, self.images, strict=True)
+        return [SampleOut(index=i, name=name, image=png(image)) for i, (name, image) in enumerate(pairs)]
+
 
 def samples_for(config: ModelConfig, datasets: Sequence[Dataset] = ()) -> Samples:
     """The first given data set with the model's classes or shape of pictures, else what the package has."""
@@ -50,39 +62,28 @@ def samples_for(config: ModelConfig, datasets: Sequence[Dataset] = ()) -> Sample
     for data in (*same_classes, *same_shape):
         if data.images.shape[1] == channels:
             return _of_dataset(data, (height, width), config.margin)
-    if channels == 1 and set(config.classes) == set(CATALOGUE["fashion_mnist"].classes):
-        return _of_pictures(_drawings("clothes"), config)
-    if channels == 1:
+    folder = next((name for name in _folders() if _classes(name) == set(config.classes)), None)
+    if folder is None and channels == 1:
         return _of_dataset(load_dataset("mnist_sample", "test"), (height, width))
-    return _of_pictures([*_drawings("things"), *_photographs()], config)
-
-
-def _of_dataset(data: Dataset, size: tuple[int, int], margin: float = 1.0) -> Samples:
-    """The first pictures of each class in turn; of pictures with a margin the centres."""
-    height, width = size if data.larger is not None else (larger_size(side, margin) for side in size)
-    rounds = -(-N_SAMPLES // len(data.classes))
-    first = [(data.labels == label).nonzero()[:rounds, 0] for label in range(len(data.classes))]
-    order = [int(rows[k]) for k in range(rounds) for rows in first if k < len(rows)][:N_SAMPLES]
-    names = tuple(data.classes[int(data.labels[row])] for row in order)
-    return Samples(names, centre(_resized(to_float(data.images[order]), (height, width)), size).contiguous())
-
-
-def _of_pictures(pictures: list[tuple[str, Image.Image]], config: ModelConfig) -> Samples:
-    shape, side = config.image_shape, larger_size(max(config.image_shape[1:]), config.margin)
-    images = [as_input(fitted(picture, side), shape) for _, picture in pictures]
+    pictures = list(_kept(folder or COLOURS))
+    if folder in (None, COLOURS):
+        pictures += _photographs()
+    side = larger_size(max(height, width), config.margin)
+    images = [as_input(fitted(picture, side), config.image_shape) for _, picture in pictures]
     return Samples(tuple(name for name, _ in pictures), torch.stack(images))
 
 
-def _resized(images: Images, size: tuple[int, int]) -> Images:
-    if tuple(images.shape[-2:]) == size:
-        return images
-    return interpolate(images, size=size, mode="bilinear", antialias=True, align_corners=False).clamp(0, 1)
+def _folders() -> list[str]:
+    return [name for name in shipped_models() if (PICTURES / name).is_dir()]
 
 
-def _drawings(kind: str) -> list[tuple[str, Image.Image]]:
-    """Our own drawings of things or clothes, in the order of their numbers."""
-    files = sorted(Path(__file__).with_name("drawings").joinpath(kind).glob("*.png"))
-    return [(path.stem.partition(" ")[2], Image.open(path)) for path in files]
+def _classes(name: str) -> set[str]:
+    return set(read_config(shipped_models()[name]).classes)
+
+
+def _kept(name: str) -> Iterator[tuple[str, Image.Image]]:
+    for path in sorted((PICTURES / name).glob("*.png"), key=lambda path: int(path.stem.partition(" ")[0])):
+        yield path.stem.partition(" ")[2], Image.open(path)
 
 
 def _photographs() -> Iterator[tuple[str, Image.Image]]:
@@ -93,3 +94,16 @@ def _photographs() -> Iterator[tuple[str, Image.Image]]:
                 yield name, picture.convert("RGB")
         except (ModuleNotFoundError, OSError):
             continue
+
+
+def _of_dataset(data: Dataset, size: tuple[int, int], margin: float = 1.0) -> Samples:
+    """The first pictures of each class in turn; of pictures with a margin the centres."""
+    height, width = size if data.larger is not None else (larger_size(side, margin) for side in size)
+    rounds = -(-N_SAMPLES // len(data.classes))
+    first = [(data.labels == label).nonzero()[:rounds, 0] for label in range(len(data.classes))]
+    order = [int(rows[k]) for k in range(rounds) for rows in first if k < len(rows)][:N_SAMPLES]
+    images = to_float(data.images[order])
+    if tuple(images.shape[-2:]) != (height, width):
+        images = interpolate(images, (height, width), mode="bilinear", antialias=True).clamp(0, 1)
+    names = tuple(data.classes[int(data.labels[row])] for row in order)
+    return Samples(names, centre(images, size).contiguous())

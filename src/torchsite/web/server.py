@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from torchsite.errors import ConfigError
 
 GRACE_SECONDS = 5
-MOST_CONNECTIONS = 512  # beyond these uvicorn refuses; the application has lower limits of its own
+MAX_CONNECTIONS = 512  # beyond these uvicorn refuses; the application has lower limits of its own
 
 
 class Server(uvicorn.Server):
@@ -32,14 +32,14 @@ def serve(app: FastAPI, host: str, port: int, *, ready: Callable[[str], None]) -
             log_level="warning",
             access_log=False,
             server_header=False,
-            limit_concurrency=MOST_CONNECTIONS,
+            limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
         Server(config).run(sockets=[listener])
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket at the address; port 0 is any free one. A taken one is an error that says what to do."""
+    """A socket at the address; port 0 is any free one. Fails with `ConfigError` if it is taken or unknown."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)

@@ -5,8 +5,7 @@ import torch
 from web_makers import colours, job, noise_gallery, pose, seeded
 
 from torchsite.model import SITE
-from torchsite.web.brush import Brush
-from torchsite.web.engine import answer
+from torchsite.web.engine import JobResult, answer
 from torchsite.web.library import OWN, Library, Served
 from torchsite.web.pictures import png
 from torchsite.web.rendering import render
@@ -39,34 +38,36 @@ def test_what_the_brush_covers_is_the_sum_of_the_map_there(library):
     (found,) = answer(library, [asked])
     without = torch.where(hidden, asked.picture.mean(), asked.picture)[None]
     for explainer in asked.explainers:
-        scores, pair = found.brushed[explainer], found.pairs[explainer]
+        scores, pair = found.pairs[explainer].scores.brushed, found.pairs[explainer]
         model = library[explainer[1]].model
         assert scores.covered == pytest.approx(float(pair.renewed[hidden].sum()), abs=1e-4)
         assert scores.total == pytest.approx(float(pair.renewed.sum()), abs=1e-4)
         assert scores.before == pytest.approx(float(model(asked.picture[None])[0, found.label]), abs=1e-4)
         assert scores.after == pytest.approx(float(model(without)[0, found.label]), abs=1e-4)
     assert found.hidden_share == pytest.approx(float(hidden.float().mean()))
-    own = found.brushed[(OWN, "digits")]
+    own = found.pairs[(OWN, "digits")].scores.brushed
     assert own.total == pytest.approx(own.before, abs=1e-3)  # the explanation is the prediction
 
 
 def test_the_hidden_part_moves_with_the_picture():
     still, hidden, turn = torch.rand(3, 20, 20), some_pixels(1, (20, 20)), pose(90)
-    brush = Brush.over(still, turn(still[None])[0], turn, hidden)
-    torch.testing.assert_close(brush.shares, torch.rot90(hidden.float(), 1), atol=1e-5, rtol=0)
+    images = torch.stack([still, turn(still[None])[0]])
+    asked = job(still, turn, hidden=hidden)
+    found = JobResult(asked, images, torch.zeros(2, 10), 0, None, {}, {})
+    torch.testing.assert_close(found.covered, torch.rot90(hidden.float(), 1), atol=1e-5, rtol=0)
     torch.testing.assert_close(
-        brush.hidden[0],
+        found.without(found.covered),
         torch.rot90(torch.where(hidden, still.mean((1, 2), True), still), 1, (1, 2)),
         atol=1e-5,
         rtol=0,
     )
-    assert brush.share(turn) == pytest.approx(float(hidden.float().mean()), abs=1e-4)
+    assert found.hidden_share == pytest.approx(float(hidden.float().mean()), abs=1e-4)
 
 
 def test_nothing_hidden_changes_nothing_and_all_hidden_covers_all(library):
     none, every = torch.zeros(28, 28, dtype=torch.bool), torch.ones(28, 28, dtype=torch.bool)
     shown, blank = answer(library, [job(hidden=none), job(hidden=every, transform=pose())])
-    first, second = (result.brushed[(OWN, "digits")] for result in (shown, blank))
+    first, second = (result.pairs[(OWN, "digits")].scores.brushed for result in (shown, blank))
     assert (first.covered, shown.hidden_share) == (0, 0)
     assert first.after == pytest.approx(first.before, abs=1e-5)
     assert second.covered == pytest.approx(second.total, abs=1e-4)

@@ -135,15 +135,15 @@ def test_hiding_is_the_patch_deletion_of_the_moved_picture(library):
         served = library[explainer[1]]
         metric = PatchDeletion(served.explainer(explainer[0]), served.model, n_resamples=0)
         metric.update(found.images[1:], label)
-        assert pair.hiding == pytest.approx(metric.result().correlation.value, abs=1e-3)
-        assert -1 <= pair.hiding <= 1
-    assert [row.hiding for row in render(found).rows] == [pair.hiding for pair in found.pairs.values()]
+        assert pair.scores.hiding == pytest.approx(metric.result().correlation.value, abs=1e-3)
+        assert -1 <= pair.scores.hiding <= 1
+    assert [row.hiding for row in render(found).rows] == [pair.scores.hiding for pair in found.pairs.values()]
 
 
 def test_patches_are_hidden_only_where_asked(library):
     plain, asked = answer(library, [job(), job(hiding=True)])
-    assert plain.pairs[(OWN, "digits")].hiding is None
-    assert asked.pairs[(OWN, "digits")].hiding is not None
+    assert plain.pairs[(OWN, "digits")].scores.hiding is None
+    assert asked.pairs[(OWN, "digits")].scores.hiding is not None
 
 
 def test_corners_are_black_or_in_the_mean_colour_of_their_own_picture(library):

@@ -14,8 +14,9 @@ from PIL import Image
 from web_makers import file
 
 from torchsite.randomness import make_rng
-from torchsite.web.pictures import from_base64, png, quantise, read_picture
+from torchsite.web.pictures import from_base64, png, read_picture
 from torchsite.web.problems import ProblemError
+from torchsite.web.rendering import quantise
 
 
 def read(content, shape=(1, 28, 28), *, max_pixels=10_000, invert=False):

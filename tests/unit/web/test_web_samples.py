@@ -8,7 +8,7 @@ from torchsite.data import CATALOGUE, Dataset, load_dataset
 from torchsite.errors import ConfigError
 from torchsite.model import SITE, load, shipped_models
 from torchsite.web.library import Library
-from torchsite.web.samples import samples_for
+from torchsite.web.samples import PICTURES, samples_for
 
 
 def test_digits_for_a_model_of_digits():
@@ -70,9 +70,16 @@ def test_pictures_of_two_channels_cannot_be_shown(tmp_path):
 
 
 def test_a_copy_answers_the_same_and_shares_no_weights():
-    first = Library.open().models["mnist"]
-    second = first.copy()
+    library = Library.open()
+    first, second = library["mnist"], library.copy()["mnist"]
     images = first.samples.images[:2]
     torch.testing.assert_close(second.model(images), first.model(images))
     assert second.model is not first.model
     assert load("mnist") is not first.model
+
+
+def test_a_folder_of_samples_is_for_the_classes_of_the_shipped_model_of_its_name():
+    for name in (folder.name for folder in PICTURES.iterdir()):
+        samples = samples_for(load(name).config)
+        kept = {path.stem.partition(" ")[2] for path in (PICTURES / name).glob("*.png")}
+        assert kept <= set(samples.names)

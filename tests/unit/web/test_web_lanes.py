@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from torchsite.web.batching import Lane
+from torchsite.web.guards import Settings
+from torchsite.web.lanes import Lane
 from torchsite.web.problems import ProblemError
 from torchsite.web.telemetry import Telemetry
 
@@ -35,9 +36,8 @@ class Work:
 
 
 def lane(work, *, max_queue=8, max_batch=4, timeout=10.0):
-    return Lane(
-        "test", work, Telemetry(), max_queue=max_queue, max_batch=max_batch, retry_after=2, timeout=timeout
-    )
+    settings = Settings(max_batch=max_batch, retry_after=2, timeout=timeout)
+    return Lane("test", work, Telemetry(), settings, max_queue)
 
 
 def in_a_loop_of_its_own(work):
