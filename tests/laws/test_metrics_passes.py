@@ -63,6 +63,7 @@ def options_of(name, n_fills, n_fractions, grid, side):
         "mask_k": {"fills": fills, "fractions": fractions},
         "insertion": {"fills": fills, "fractions": fractions},
         "deletion": {"fills": fills, "fractions": fractions},
+        "lerf_morf": {"fills": fills, "fractions": fractions},
         "patch_deletion": {"fills": fills, "grid": grid},
         "frame_control": {"fills": fills},
         "grid_pointing": {"sides": (2, 3)[:side], "confidence": 0},

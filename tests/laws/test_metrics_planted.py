@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import integers
 from torch import nn
 
-from torchsite.metrics import Deletion, Insertion, MaskK, Poses
+from torchsite.metrics import Deletion, Insertion, LeRFMoRF, MaskK, Poses
 from torchsite.randomness import make_rng
 from torchsite.transforms import TransformFamily
 
@@ -71,6 +71,22 @@ def test_the_inverted_map_swaps_insertion_and_deletion():
     deleted = run(Deletion, lambda *batch: -spread(*batch), images, labels).curve
     for one, other in zip(inserted, reversed(deleted), strict=True):
         assert one == pytest.approx(other, abs=1e-12)
+
+
+def test_lerf_minus_morf_is_insertion_less_deletion():
+    """And it is 0 for a map that knows nothing, and as much below 0 as above it for the opposite map."""
+    images, labels = planted(40, 1)
+    spread = lambda x, _: x[:, 0] + torch.arange(144.0).reshape(12, 12) / 1000  # noqa: E731  # no ties
+    found = run(LeRFMoRF, spread, images, labels)
+    for name, both in found.fills.items():
+        areas = [run(kind, spread, images, labels).fills[name].area.value for kind in (Insertion, Deletion)]
+        assert both.difference.value == pytest.approx(areas[0] - areas[1], abs=1e-12)
+        assert both.difference.low > 0
+    opposite = run(LeRFMoRF, lambda *batch: -spread(*batch), images, labels)
+    assert opposite.difference.value == pytest.approx(-found.difference.value, abs=1e-12)
+    nothing = run(LeRFMoRF, lambda x, _: torch.ones_like(x[:, 0]), *planted(200, 3)).difference
+    assert nothing.low < 0.02
+    assert nothing.high > -0.02
 
 
 @pytest.mark.parametrize("kind", [MaskK, Insertion, Deletion])

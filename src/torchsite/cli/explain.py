@@ -197,7 +197,7 @@ def _checks(
     """What the deletion check of each picture found, if it was asked for."""
     import torch
 
-    from torchsite.evaluation.deletion_check import deletion_check
+    from torchsite.metrics.patch_deletion import deletion_check
     from torchsite.model import Explanation
 
     if not wanted or not read or not isinstance(read[0][1], Explanation):

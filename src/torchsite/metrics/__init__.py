@@ -8,7 +8,6 @@ and `self.log_dict`; `result()` gives all figures, with floors and intervals. `e
 
 from collections.abc import Mapping
 
-from torchsite.metrics.accuracy import Accuracy
 from torchsite.metrics.completeness import Completeness, completeness_error
 from torchsite.metrics.control_maps import CONTROL_MAPS
 from torchsite.metrics.energy_pointing import EnergyPointing
@@ -17,16 +16,15 @@ from torchsite.metrics.explainer import Explainer, as_explainer
 from torchsite.metrics.frame_control import FrameControl
 from torchsite.metrics.grid_pointing import GridPointing
 from torchsite.metrics.grouping import Curve
-from torchsite.metrics.insertion_deletion import Deletion, Insertion
+from torchsite.metrics.insertion_deletion import Deletion, Insertion, LeRFMoRF
 from torchsite.metrics.mask_k import MaskK
 from torchsite.metrics.measure import Batch, Bootstrapped, Measure, Passes
 from torchsite.metrics.one_map_share import OneMapShare
 from torchsite.metrics.patch_deletion import PatchDeletion
 from torchsite.metrics.pointing_game import PointingGame, box_regions, strokes
 from torchsite.metrics.poses import Poses
-from torchsite.metrics.prediction_equivariance import PredictionEquivariance
-from torchsite.metrics.prototype_likeness import PrototypeLikeness
-from torchsite.metrics.prototype_recognition import PrototypeRecognition
+from torchsite.metrics.predictions import Accuracy, PredictionEquivariance
+from torchsite.metrics.prototypes import PrototypeLikeness, PrototypeRecognition
 from torchsite.metrics.sanity import Sanity
 from torchsite.metrics.self_consistency import SelfConsistency, self_consistency
 
@@ -38,6 +36,7 @@ METRICS: Mapping[str, type[Measure]] = {
     "frame_control": FrameControl,
     "grid_pointing": GridPointing,
     "insertion": Insertion,
+    "lerf_morf": LeRFMoRF,
     "mask_k": MaskK,
     "one_map_share": OneMapShare,
     "patch_deletion": PatchDeletion,
@@ -67,6 +66,7 @@ __all__ = [
     "FrameControl",
     "GridPointing",
     "Insertion",
+    "LeRFMoRF",
     "MaskK",
     "Measure",
     "OneMapShare",

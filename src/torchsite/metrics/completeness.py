@@ -4,7 +4,8 @@
 
 SITE's explanation is its prediction, so its error is rounding: below 1e-4 in float32. Gradient × input is
 complete for networks without biases; Grad-CAM, RISE and the like make no such claim, and their error only
-says that their scale is arbitrary.
+says that their scale is arbitrary. A map of zeros has error 1 wherever |logit| ≥ 1; the logit spread evenly
+over all pixels has 0, for it says nothing of where. Fails without a model.
 """
 
 import math
@@ -35,14 +36,13 @@ class Completeness(Measure):
     """The completeness error of the explained class, its worst case and its mean."""
 
     higher_is_better = False
-    shares_passes = True
+    needs_model = shares_passes = True
     headline = ("worst",)
 
     worst: Tensor
 
     def __init__(self, explain: Any, model: Any = None, **options: Any) -> None:
         super().__init__(explain, model, **options)
-        self.explainer.require_model()
         self._add_sums(2)
         self.add_state("worst", torch.tensor(-math.inf, dtype=torch.float64), dist_reduce_fx="max")
 

@@ -6,19 +6,19 @@
 A map that knows nothing has the area, hence ratio 1; a blob in the middle has more where objects are in the
 middle (`centre`, a Gaussian of a quarter of the side). Regions are those of the pointing game: soft maps that
 move with the picture, cut at one half. A map without any positive evidence points nowhere: its share is 0. A
-region that has left the frame does not count. The class explained is the object's true one.
+region that has left the frame does not count. The class explained is the object's true one. Fails where no
+regions are given.
 """
 
 from typing import Any, NamedTuple
 
 import torch
 
-from torchsite.errors import NotApplicableError
 from torchsite.metrics.control_maps import centre_blob
-from torchsite.metrics.estimate import Estimate, estimate, ratio
+from torchsite.metrics.estimate import Estimate, each_group, ratio
 from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.metrics.pointing_game import THRESHOLD
-from torchsite.shapes import Heatmaps, Images, Masks, Scores
+from torchsite.shapes import Heatmaps, Masks, Scores
 
 
 class Energy(NamedTuple):
@@ -63,29 +63,18 @@ class EnergyPointing(Measure):
         return Passes(1 + self.poses.n, 0)
 
     def _update(self, batch: Batch) -> Statistics:
-        if batch.regions is None:
-            raise NotApplicableError(
-                "energy pointing needs the objects' regions: pass `regions=` (for boxes: `box_regions(…)`)"
-            )
-        regions = batch.regions.to(batch.images)
-        still = self._shares(batch, batch.images, regions)
-        moved = [self._shares(batch, t(batch.images), t(regions)) for t in self._transforms(batch)]
-        return torch.stack([still, torch.stack(moved).mean(0)], dim=1)
+        return self._still_and_moved(batch, self._shares)
 
-    def _shares(self, batch: Batch, images: Images, regions: Heatmaps) -> Statistics:
+    def _shares(self, batch: Batch) -> Statistics:
         """Whether the picture counts; its share, its area, the share of a central blob."""
-        masks = regions > self.threshold
+        masks = batch.known_regions > self.threshold
         counts = masks.flatten(1).any(1).double()
-        share = energy_inside(self.explainer(images, batch.labels), masks)
+        share = energy_inside(self.explainer(batch.images, batch.labels), masks)
         area = masks.double().flatten(1).mean(1)
-        centre = energy_inside(centre_blob(images, batch.labels), masks)
+        centre = energy_inside(centre_blob(batch.images, batch.labels), masks)
         return torch.stack([counts, share, area, centre], dim=1) * counts[:, None]
 
     def _compute(self, sums: Sums) -> EnergyPointingResult:
-        return EnergyPointingResult(*(_energy(part) for part in sums.cpu().unbind(1)))
-
-
-def _energy(sums: Sums) -> Energy:
-    n, share, area, centre = sums.unbind(1)
-    figures = (ratio(share, n), ratio(area, n), ratio(share, area), ratio(centre, n))
-    return Energy(*(estimate(rows) for rows in figures))
+        n, share, area, centre = sums.unbind(2)
+        figures = (ratio(share, n), ratio(area, n), ratio(share, area), ratio(centre, n))
+        return EnergyPointingResult(*each_group(Energy, *figures))

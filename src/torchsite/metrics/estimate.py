@@ -8,8 +8,8 @@ image, never the transform: the scores of one picture under several transforms a
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float, Int64
@@ -19,6 +19,7 @@ from torchsite.randomness import make_rng
 
 COVERAGE = 0.95
 N_RESAMPLES = 1000
+Figures = TypeVar("Figures")
 
 
 class Estimate(NamedTuple):
@@ -46,7 +47,7 @@ def resample_weights(
 
 def estimate(rows: Float[Tensor, " resamples"]) -> Estimate:
     """The first row is the value, the others the percentile interval; undefined resamples drop out."""
-    value, resampled = float(rows[0]), rows[1:][rows[1:].isfinite()]
+    value, resampled = float(rows[0]), rows[1:][rows[1:].isfinite()].cpu()
     if len(resampled) == 0:
         return Estimate(value, math.nan, math.nan)
     tail = (1 - COVERAGE) / 2
@@ -57,6 +58,11 @@ def estimate(rows: Float[Tensor, " resamples"]) -> Estimate:
 def estimates(rows: Float[Tensor, "resamples *groups"]) -> list[Estimate]:
     """One estimate per group, the group axes flattened."""
     return [estimate(column) for column in rows.flatten(1).T.cpu()]
+
+
+def each_group(kind: Callable[..., Figures], *scores: Float[Tensor, "resamples *groups"]) -> list[Figures]:
+    """One `kind` for each group; its fields are the estimates of these scores."""
+    return [kind(*fields) for fields in zip(*map(estimates, scores), strict=True)]
 
 
 def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
@@ -75,23 +81,31 @@ def plain(result: Any) -> Any:
     return None if isinstance(result, float) and not math.isfinite(result) else result
 
 
-def scores_of(result: Any, names: Sequence[str]) -> dict[str, float]:
-    """The values that stand at dotted places of a result; `*` is every name there."""
-    found: dict[str, float] = {}
-    for name in names:
-        places = {"": result}
-        for step in name.split("."):
-            places = {
-                f"{place}.{key}".removeprefix("."): value
-                for place, whole in places.items()
-                for key, value in _parts(whole).items()
-                if step in ("*", key)
-            }
-        found |= {
-            place: value.value if isinstance(value, Estimate) else value for place, value in places.items()
-        }
-    return found
+def look_up(values: Any, *path: str) -> Any:
+    """What stands at a path within a result, or within its plain form; None if nothing does."""
+    for step in path:
+        values = values._asdict() if hasattr(values, "_asdict") else values
+        if not isinstance(values, Mapping) or step not in values:
+            return None
+        values = values[step]
+    return values
 
 
-def _parts(result: Any) -> Mapping[str, Any]:
-    return result if isinstance(result, Mapping) else result._asdict()
+def score_paths(values: Any, pattern: str) -> list[tuple[str, ...]]:
+    """The paths of the scores of a headline within a result or its plain form, one for each filling.
+
+    Files from before a measure had fillings hold the figures of the first in the place of all.
+    """
+    before, starred, after = pattern.partition("fills.*.")
+    if not starred:
+        return [tuple(pattern.split("."))]
+    head, tail = tuple(before.split(".")[:-1]), tuple(after.split("."))
+    fills = look_up(values, *head, "fills")
+    return [(*head, "fills", name, *tail) for name in fills] if fills else [(*head, *tail)]
+
+
+def scores_of(result: Any, headline: Sequence[str]) -> dict[str, float]:
+    """The values of a headline's scores by their dotted places in a result."""
+    paths = [path for pattern in headline for path in score_paths(result, pattern)]
+    found = {".".join(path): look_up(result, *path) for path in paths}
+    return {name: getattr(score, "value", score) for name, score in found.items()}

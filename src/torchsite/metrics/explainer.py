@@ -7,10 +7,10 @@ compares at the resolution of the image.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -75,20 +75,21 @@ def as_explainer(thing: Any, model: nn.Module | None = None, *, relative: bool |
     the model is configured to show.
     """
     if hasattr(thing, "explain") and isinstance(thing, nn.Module):
-        rebuild = partial(_self_explanation, options={} if relative is None else {"relative": relative})
-        return Explainer(rebuild(thing), thing, rebuild)
+        own = partial(_self_explanation, relative=relative)
+        return Explainer(own(thing), thing, own)
     if relative is not None:
         raise NotApplicableError(f"{_name(thing)} has no relative maps: only a model's own explanation has")
     if isinstance(thing, Explainer):
-        return thing if model is None else Explainer(thing.explain, model, thing.rebuild)
-    if isinstance(thing, type):
-        return _from_class(thing, model)
-    if callable(thing) and _n_arguments(thing) == 3:
-        return _from_function(thing, model)
-    if callable(thing):
-        return Explainer(thing, model if model is not None else _model_of(thing))
-    if hasattr(thing, "attribute"):
-        return Explainer(_captum(thing), model if model is not None else _model_of(thing))
+        return thing if model is None else replace(thing, model=model)
+    if isinstance(thing, type) or (callable(thing) and _n_arguments(thing) == 3):
+        if model is None:
+            raise NotApplicableError(
+                f"{_name(thing)} explains any model: pass the model to build it on as `model=`"
+            )
+        rebuild = partial(_built_on, thing)
+        return Explainer(rebuild(model), model, rebuild)
+    if callable(thing) or hasattr(thing, "attribute"):
+        return Explainer(_called(thing), model if model is not None else _model_of(thing))
     raise NotApplicableError(
         f"cannot explain with {_name(thing)}: expected a function (images, classes) → maps, a function "
         "(model, images, classes) → maps, an object with .attribute(inputs, target), or a model with .explain"
@@ -103,31 +104,14 @@ def pictures_for(model: nn.Module | None, pictures: ImagesLike) -> Images:
     return as_images(pictures, getattr(config, "image_shape", None), getattr(config, "margin", 1.0))
 
 
-def _from_class(kind: type, model: nn.Module | None) -> Explainer:
-    if model is None:
-        raise NotApplicableError(f"{kind.__name__} is a class: pass the model to build it on as `model=`")
-
-    def rebuild(other: nn.Module) -> Explain:
-        built = kind(other)
-        return built if callable(built) else _captum(built)
-
-    return Explainer(rebuild(model), model, rebuild)
+def _built_on(thing: Callable[..., Any], model: nn.Module) -> Explain:
+    """A class of explainers, or a function of model, images and classes, on this model."""
+    return _called(thing(model)) if isinstance(thing, type) else partial(thing, model)
 
 
-def _from_function(function: Callable[..., Tensor], model: nn.Module | None) -> Explainer:
-    if model is None:
-        raise NotApplicableError(
-            f"{_name(function)} takes (model, images, classes): pass the model to explain as `model=`"
-        )
-
-    def rebuild(other: nn.Module) -> Explain:
-        return lambda images, classes: function(other, images, classes)
-
-    return Explainer(rebuild(model), model, rebuild)
-
-
-def _self_explanation(model: nn.Module, options: Mapping[str, bool]) -> Explain:
+def _self_explanation(model: nn.Module, *, relative: bool | None) -> Explain:
     """A model's own reasons: the heatmaps of its one forward pass."""
+    options = {} if relative is None else {"relative": relative}
 
     def explain(images: Images, classes: Labels) -> Tensor:
         with torch.no_grad():
@@ -138,11 +122,13 @@ def _self_explanation(model: nn.Module, options: Mapping[str, bool]) -> Explain:
     return explain
 
 
-def _captum(attribution: Any) -> Explain:
-    """Captum's signed attributions, summed over channels."""
+def _called(thing: Any) -> Explain:
+    """An explainer as a function; Captum's signed attributions are summed over channels."""
+    if callable(thing):
+        return cast(Explain, thing)
 
     def explain(images: Images, classes: Labels) -> Tensor:
-        maps: Tensor = attribution.attribute(images.detach().requires_grad_(True), target=classes)
+        maps: Tensor = thing.attribute(images.detach().requires_grad_(True), target=classes)
         return maps.sum(dim=1) if maps.ndim == 4 else maps
 
     return explain
@@ -155,19 +141,15 @@ def _as_heatmaps(maps: Tensor, images: Images) -> Heatmaps:
         raise ShapeError(
             f"{expected}, the explainer gave {came}: sum over channels, pick the class asked for"
         )
-    if not maps.is_floating_point() or not bool(maps.isfinite().all()):
-        raise ShapeError(f"{expected}, finite and floating-point; the explainer gave {_trouble(maps)}")
+    if not maps.is_floating_point():
+        raise ShapeError(f"{expected}, floating-point; the explainer gave {maps.dtype}")
+    if n_wrong := int((~maps.isfinite()).sum()):
+        raise ShapeError(f"{expected}, finite; the explainer gave {n_wrong} values that are NaN or infinite")
     maps = maps.detach().to(images.device)
     size = (images.shape[-2], images.shape[-1])
     if maps.shape[-2:] == size:
         return maps
     return F.interpolate(maps.unsqueeze(1), size=size, mode="bilinear", align_corners=False).squeeze(1)
-
-
-def _trouble(maps: Tensor) -> str:
-    if not maps.is_floating_point():
-        return str(maps.dtype)
-    return f"{int((~maps.isfinite()).sum())} values that are NaN or infinite"
 
 
 def _n_arguments(function: Callable[..., Any]) -> int:

@@ -25,7 +25,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from torchsite.metrics.estimate import Estimate, estimate, ratio
-from torchsite.metrics.grouping import partner_offset
 from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.metrics.self_consistency import Consistency, consistencies, consistency_scores
 from torchsite.shapes import Images, Labels
@@ -78,8 +77,7 @@ class FrameControl(Measure):
         seen = self._seen_in(grey, batch.classes)
         real_maps, grey_maps = self.explainer(batch.images, batch.classes), self.explainer(grey, seen)
         rows = torch.zeros(len(batch), len(self.fills) + 3, 5, dtype=torch.float64)
-        for number, transform in enumerate(self._transforms(batch)):
-            offset = partner_offset(number, self.poses.n, len(batch))
+        for number, (transform, offset) in enumerate(self._paired(batch)):
             for row, posed in self._posed(batch, transform, number):
                 renewed = self.explainer(posed, batch.classes)
                 rows[:, row] += consistency_scores(real_maps, renewed, transform, offset).cpu()
@@ -109,7 +107,7 @@ class FrameControl(Measure):
         fills = {
             name: figures for name, figures, any_seen in zip(names, found, seen, strict=True) if any_seen
         }
-        return FrameControlResult(found[0], mean, content_free, _evidence(sums[:, -1].cpu()), fills)
+        return FrameControlResult(found[0], mean, content_free, _evidence(sums[:, -1]), fills)
 
 
 def _evidence(sums: Float[Tensor, "resamples 5"]) -> Evidence:

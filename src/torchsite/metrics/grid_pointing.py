@@ -72,6 +72,7 @@ def assembled(images: Images, mosaics: Mosaics, side: int) -> Images:
 class GridPointing(Measure):
     """The share of the positive evidence for each class of a mosaic in its own tile."""
 
+    needs_model = True
     headline = ("share", "chance")
 
     def __init__(
@@ -84,7 +85,6 @@ class GridPointing(Measure):
         **options: Any,
     ) -> None:
         super().__init__(explain, model, **options)
-        self.explainer.require_model()
         if not sides or min(sides) < 2 or not 0 <= confidence < 1:
             raise ConfigError(f"expected sides from 2 and a confidence below 1, got {sides!r}, {confidence}")
         self.sides, self.confidence = tuple(sides), confidence
@@ -132,7 +132,7 @@ class GridPointing(Measure):
     def _compute(self, sums: Sums) -> GridPointingResult:
         found = {}
         for k, side in enumerate(self.sides):
-            n, share = sums[:, k].cpu().unbind(1)
+            n, share = sums[:, k].unbind(1)
             found[f"{side}x{side}"] = Tiles(estimate(ratio(share, n)), side**-2, int(n[0]))
         first = found[f"{self.sides[0]}x{self.sides[0]}"]
         return GridPointingResult(first.share, first.chance, found)

@@ -5,7 +5,7 @@ moved as a share of the shorter side, the factor of magnification. Only what the
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from torchsite.errors import ShapeError
+from torchsite.metrics.estimate import Figures
 from torchsite.shapes import Labels
 from torchsite.transforms import Transform, TransformFamily, angles, scales, shifts
 
@@ -68,8 +69,17 @@ class Grouping:
             parts.append(one_hot(torch.bucketize(values, inner), len(edges) - 1))
         return torch.cat(parts, dim=1)
 
-    def split(self, scores: list[Any]) -> tuple[Any, list[Any], dict[str, Curve]]:
-        """One score per group, back to the total, the classes, the curves."""
+    def mean(
+        self, classes: Labels, scores: Sequence[tuple[Transform, Float[Tensor, "batch scores"]]]
+    ) -> Float[Tensor, "batch groups scores"]:
+        """The scores under each transform in the groups that they enter, on average over the transforms."""
+        total = torch.zeros(len(classes), len(self), scores[0][1].shape[1], dtype=torch.float64)
+        for transform, found in scores:
+            total += self.membership(classes, transform)[:, :, None] * found.cpu()[:, None, :] / len(scores)
+        return total
+
+    def split(self, scores: list[Figures]) -> tuple[Figures, list[Figures], dict[str, Curve]]:
+        """The figures of every group, back to the total, the classes, the curves."""
         start = 1 + self.n_classes
         curves = {}
         for name, edges in self.edges.items():

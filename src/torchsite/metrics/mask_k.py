@@ -5,7 +5,9 @@
 
 The ranking is made on the untransformed picture, for the class the caller explains (by custom the predicted
 one); blanking comes before the transform, as in the paper. The later a curve drops, the better. Blanked
-pixels show a filling: black and a blurred copy by default. Beside it stands a random ranking.
+pixels show a filling: black and a blurred copy by default. Beside it stands a random ranking, which is what a
+map without information gets; a smooth map gains over it without knowing anything, and where the background is
+black, blanking it with black changes nothing. Fails without a model.
 """
 
 from typing import NamedTuple
@@ -75,8 +77,7 @@ class MaskK(RankedMeasure):
 
     def _compute(self, sums: Sums) -> MaskKResult:
         fills = self._by_fill(self._curves, sums)
-        first: MaskCurves = fills[self.fills[0].name]
-        return MaskKResult(list(self.fractions), *first, fills=fills)
+        return MaskKResult(list(self.fractions), *fills[self.fills[0].name], fills=fills)
 
     def _curves(self, sums: Sums) -> MaskCurves:
         n, right, odds = sums.unbind(2)

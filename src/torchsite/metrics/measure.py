@@ -6,8 +6,8 @@ turns a batch into per-image statistics, `_compute` turns sums into the result, 
 """
 
 import abc
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -16,9 +16,10 @@ from torch import Tensor, distributed, nn
 from torchmetrics import Metric
 
 from torchsite.data import ImagesLike
-from torchsite.errors import ConfigError, ShapeError
+from torchsite.errors import ConfigError, NotApplicableError, ShapeError
 from torchsite.metrics.estimate import N_RESAMPLES, resample_weights, scores_of
 from torchsite.metrics.explainer import Explainer, as_explainer, pictures_for
+from torchsite.metrics.grouping import partner_offset
 from torchsite.metrics.poses import Poses
 from torchsite.randomness import Rng, make_rng
 from torchsite.shapes import Heatmaps, Images, Labels
@@ -63,6 +64,17 @@ class Batch:
     def size(self) -> tuple[int, int]:
         """Height and width."""
         return (self.images.shape[-2], self.images.shape[-1])
+
+    @property
+    def known_regions(self) -> Heatmaps:
+        """The regions, where they were asked for: `update` has seen to it."""
+        assert self.regions is not None
+        return self.regions
+
+    def moved(self, transform: Transform) -> "Batch":
+        """The pictures and their regions, transformed."""
+        regions = None if self.regions is None else transform(self.regions)
+        return replace(self, images=transform(self.images), regions=regions)
 
     def _check_integers(self, name: str, values: Tensor) -> None:
         if values.dtype != torch.int64 or tuple(values.shape) != (len(self.images),):
@@ -148,20 +160,18 @@ class Bootstrapped(Metric):
 class Measure(Bootstrapped):
     """The base of measures of explanations: hands batches to `_update` and sums to `_compute`.
 
-    What a table has to know of a measure stands on its class: whether it is `of_model` alone, and of one that
-    has prototypes (`of_prototypes`); whether it needs the objects' regions, and which options it cannot do
-    without; and whether it asks only for pictures as they are and in their poses, passes that measures can
-    share (`shares_passes`: `evaluate` has it then).
-    One that shows the model altered pictures (`probes`) is in `evaluate` too, on a part of the pictures.
-    `definition` is raised when a measure changes its meaning, so that files never mix the two.
+    What a table has to know of a measure stands on its class. `definition` is raised when a measure changes
+    its meaning, so that files never mix the two.
     """
 
-    of_model: ClassVar[bool] = False
-    of_prototypes: ClassVar[bool] = False
-    shares_passes: ClassVar[bool] = False
-    probes: ClassVar[bool] = False
+    of_model: ClassVar[bool] = False  # asks for no explanation
+    of_prototypes: ClassVar[bool] = False  # asks for the prototypes of a model that explains itself
+    shares_passes: ClassVar[bool] = False  # pictures as they are and in poses: in `evaluate`, passes shared
+    probes: ClassVar[bool] = False  # altered pictures: in `evaluate`, on a part of the pictures
     definition: ClassVar[int] = 1
-    needs_regions: ClassVar[bool] = False
+    needs_model: ClassVar[bool] = False  # asks the model for answers
+    needs_classes: ClassVar[bool] = False  # figures for each class, so `n_classes` must be given
+    needs_regions: ClassVar[bool] = False  # where the objects are, given to `update`
     needs_options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
@@ -177,6 +187,14 @@ class Measure(Bootstrapped):
         self.n_classes = n_classes
         if n_classes < 0:
             raise ConfigError(f"expected counts, got n_classes={n_classes}")
+        if self.needs_classes and not n_classes:
+            raise ConfigError("n_classes: there are figures for each class, so say how many there are")
+        if self.needs_model:
+            self.explainer.require_model()
+        if self.of_prototypes and not hasattr(self.explainer.require_model(), "explain"):
+            raise NotApplicableError(
+                f"{type(self.explainer.model).__name__} has no .explain and hence no prototypes"
+            )
 
     @property
     def explainer(self) -> Explainer:
@@ -197,6 +215,13 @@ class Measure(Bootstrapped):
         images, labels = self._pictures(images), torch.as_tensor(labels)
         indices = self._next_indices(len(images)) if indices is None else indices
         classes = labels if classes is None else torch.as_tensor(classes)
+        if regions is not None:
+            regions = regions.to(images)
+        elif self.needs_regions:
+            raise NotApplicableError(
+                f"{type(self).__name__} needs the objects' regions: pass `regions=` (for MNIST: "
+                "`strokes(images)`; for boxes: `box_regions(…)`)"
+            )
         batch = Batch(images, labels, classes, indices.cpu(), regions, padded)
         self._add(self._update(batch), batch.indices)
 
@@ -218,6 +243,18 @@ class Measure(Bootstrapped):
     def _transforms(self, batch: Batch) -> list[Transform]:
         """The poses of each image of the batch."""
         return [self.poses.of(batch.indices, k).to(batch.images.device) for k in range(self.poses.n)]
+
+    def _paired(self, batch: Batch) -> Iterator[tuple[Transform, int]]:
+        """Each pose, and how far on in the batch the other picture of its floor stands."""
+        for number, transform in enumerate(self._transforms(batch)):
+            yield transform, partner_offset(number, self.poses.n, len(batch))
+
+    def _still_and_moved(
+        self, batch: Batch, score: Callable[[Batch], Statistics]
+    ) -> Float[Tensor, "batch 2 *statistics"]:
+        """The scores of the pictures as they are, and their mean over the poses."""
+        moved = [score(batch.moved(transform)) for transform in self._transforms(batch)]
+        return torch.stack([score(batch), torch.stack(moved).mean(0)], dim=1)
 
     def _rng(self, batch: Batch, *stream: str | int) -> Rng:
         """Random numbers of a batch: they depend on the seed, its first picture and the purpose."""

@@ -6,7 +6,7 @@ the share of the energy of all maps that their mean map explains. A template, dr
 n unrelated maps of mean zero have 1/n, given beside it. Maps that are never negative have something in common
 already: independent uniform noise has 3/4. So low is a good sign, and high is none for a method of one sign.
 
-Maps larger than 32 × 32 are averaged down to that, which bounds the state.
+Maps of zeros have no share (NaN). Maps larger than 32 × 32 are averaged down to that, which bounds the state.
 """
 
 from typing import Any, NamedTuple
@@ -55,7 +55,7 @@ class OneMapShare(Measure):
         return torch.cat([torch.ones_like(energy), energy, maps], dim=1)
 
     def _compute(self, sums: Sums) -> OneMapShareResult:
-        n, energy, total = sums[:, 0].cpu(), sums[:, 1].cpu(), sums[:, 2:].square().sum(1).cpu()
+        n, energy, total = sums[:, 0], sums[:, 1], sums[:, 2:].square().sum(1)
         share, unrelated = ratio(total, n * energy), ratio(torch.ones_like(n), n)
         # A resample shows pictures twice, which alone would raise its share by (1 - share) / n.
         resampled = ratio(share[1:] - unrelated[1:], 1 - unrelated[1:])

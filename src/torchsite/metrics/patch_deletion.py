@@ -10,21 +10,23 @@ the filling decides what is missing. A random map scores 0. So does a constant o
 *mismatched floor* is what the map of another picture gets: above 0 where objects stand in the middle. Where
 the evidence is the model (logit = Σ of local terms) the score is 1.
 
-Hidden patches are unlike the pictures a model has learnt; the authors fine-tune the model on such pictures
-first.
+Fails without a model, and for a grid of one patch. Hidden patches are unlike the pictures a model has learnt;
+the authors fine-tune the model on such pictures first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from torchsite.errors import ConfigError
-from torchsite.metrics.estimate import Estimate, estimate, estimates, ratio
+from torchsite.metrics.estimate import Estimate, each_group, estimate, ratio
 from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.metrics.similarity import spearman
+from torchsite.modes import evaluating
+from torchsite.randomness import Rng
 from torchsite.shapes import Images, Labels, Logits, Scores, Size
 from torchsite.transforms import Fill, FillLike, as_fill
 from torchsite.transforms.patches import patch_sums, without_each
@@ -54,10 +56,24 @@ def relative_logits(logits: Logits, classes: Labels) -> Scores:
     return wide.gather(1, classes[:, None])[:, 0] - wide.mean(1)
 
 
+def drops(
+    logits: Callable[[Images], Logits],
+    images: Images,
+    classes: Labels,
+    whole: Scores,
+    grid: Size,
+    fill: Fill,
+    rng: Rng | None = None,
+) -> Float[Tensor, "batch patches 1"]:
+    """How far the relative logit falls from `whole` when each patch is hidden."""
+    parts = without_each(images, grid, fill.background(images, rng=rng))
+    return torch.stack([whole - relative_logits(logits(part), classes) for part in parts], dim=1)[:, :, None]
+
+
 class PatchDeletion(Measure):
     """The rank correlation between the evidence of patches and what hiding them does to the logit."""
 
-    probes = True
+    needs_model = probes = True
     headline = ("correlation", "floor")
 
     def __init__(
@@ -70,7 +86,6 @@ class PatchDeletion(Measure):
         **options: Any,
     ) -> None:
         super().__init__(explain, model, **options)
-        self.explainer.require_model()
         if not fills or grid[0] * grid[1] < 2:
             raise ConfigError(f"expected two patches and a filling or more, got {grid} and {fills!r}")
         self.grid, self.fills = (grid[0], grid[1]), tuple(as_fill(fill) for fill in fills)
@@ -81,33 +96,40 @@ class PatchDeletion(Measure):
         return Passes(1, 1 + len(self.fills) * self.grid[0] * self.grid[1])
 
     def _update(self, batch: Batch) -> Statistics:
-        said = patch_sums(self.explainer(batch.images, batch.classes), self.grid)
-        whole = self._relative(batch.images, batch.classes)
-        done = [self._done(batch, whole, fill) for fill in self.fills]
-        paired = float(len(batch) > 1)
+        said = patch_sums(self.explainer(batch.images, batch.classes), self.grid)[:, :, None]
+        logits = self.explainer.logits
+        whole = relative_logits(logits(batch.images), batch.classes)
+        done = [
+            drops(logits, batch.images, batch.classes, whole, self.grid, fill, self._rng(batch, fill.name))
+            for fill in self.fills
+        ]
         rows = []
-        for evidence, counts in ((said, 1.0), (said.roll(-1, 0), paired)):
-            scores = [counts * spearman(_column(evidence), _column(drops)) for drops in done]
+        for evidence, counts in ((said, 1.0), (said.roll(-1, 0), float(len(batch) > 1))):
+            scores = [counts * spearman(evidence, fallen) for fallen in done]
             rows.append(torch.stack([torch.full_like(scores[0], counts), *scores], dim=1))
         return torch.stack(rows, dim=1)
 
-    def _done(self, batch: Batch, whole: Scores, fill: Fill) -> Float[Tensor, "batch patches"]:
-        """How far the relative logit falls when each patch is hidden."""
-        background = fill.background(batch.images, rng=self._rng(batch, fill.name))
-        parts = without_each(batch.images, self.grid, background)
-        return torch.stack([whole - self._relative(part, batch.classes) for part in parts], dim=1)
-
-    def _relative(self, images: Images, classes: Labels) -> Scores:
-        return relative_logits(self.explainer.logits(images), classes)
-
     def _compute(self, sums: Sums) -> PatchDeletionResult:
-        rates = ratio(sums[..., 1:], sums[..., :1])
-        correlation, floor = rates.mean(2).cpu().unbind(1)
-        columns = zip(*(estimates(rates[:, row]) for row in range(2)), strict=True)
+        correlation, floor = ratio(sums[..., 1:], sums[..., :1]).unbind(1)
         names = [fill.name for fill in self.fills]
-        fills = {name: Deletions(*pair) for name, pair in zip(names, columns, strict=True)}
-        return PatchDeletionResult(estimate(correlation), estimate(floor), fills)
+        fills = dict(zip(names, each_group(Deletions, correlation, floor), strict=True))
+        return PatchDeletionResult(estimate(correlation.mean(1)), estimate(floor.mean(1)), fills)
 
 
-def _column(values: Float[Tensor, "batch patches"]) -> Float[Tensor, "batch patches 1"]:
-    return values[:, :, None]
+@torch.no_grad()
+def deletion_check(
+    model: nn.Module, explanation: Any, classes: Labels | None = None
+) -> Float[Tensor, " batch"]:
+    """The score of each picture of a model's own explanation, in [-1, 1], on average over the fillings.
+
+    A prediction whose score is low rests on something that its map does not show: who reads the map should
+    not rely on it. The class is the predicted one unless given; pictures smaller than the grid take one of
+    their own size.
+    """
+    images, chosen = explanation.images, explanation.predicted if classes is None else classes
+    grid = (min(GRID[0], images.shape[-2]), min(GRID[1], images.shape[-1]))
+    said = patch_sums(explanation.heatmaps(classes=chosen), grid)[:, :, None]
+    whole = relative_logits(explanation.logits, chosen)
+    with evaluating(model):
+        done = [drops(model, images, chosen, whole, grid, as_fill(fill)) for fill in FILLINGS]
+    return torch.stack([spearman(said, fallen) for fallen in done]).mean(0)

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from torchsite.errors import ConfigError, NotApplicableError
+from torchsite.errors import ConfigError
 from torchsite.metrics.estimate import Estimate, estimates, ratio
 from torchsite.metrics.grouping import one_hot
 from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
@@ -87,8 +87,7 @@ def centre_map(size: Size) -> Float[Tensor, "1 rows cols"]:
 class PointingGame(Measure):
     """Per-class mean hit rate for several tolerances, untransformed and transformed, with floors."""
 
-    needs_regions = True
-    shares_passes = True
+    needs_regions = needs_classes = shares_passes = True
     headline = ("untransformed.tau_0.score", "transformed.tau_0.score", "transformed.tau_0.anywhere")
 
     def __init__(
@@ -103,8 +102,6 @@ class PointingGame(Measure):
         super().__init__(explain, model, **options)
         if not tolerances or min(tolerances) < 0:
             raise ConfigError(f"tolerances: expected whole pixels from 0, got {tuple(tolerances)}")
-        if not self.n_classes:
-            raise ConfigError("n_classes: the score is a mean over classes, so say how many there are")
         self.tolerances, self.threshold = tuple(tolerances), threshold
         self._add_sums(2, self.n_classes, 1 + 3 * len(self.tolerances))
 
@@ -113,24 +110,14 @@ class PointingGame(Measure):
         return Passes(1 + self.poses.n, 0)
 
     def _update(self, batch: Batch) -> Statistics:
-        if batch.regions is None:
-            raise NotApplicableError(
-                "the pointing game needs the objects' regions: pass `regions=` (for MNIST: `strokes(images)`)"
-            )
-        regions = batch.regions.to(batch.images)
-        still = self._hits(batch, batch.images, regions)
-        moved = [
-            self._hits(batch, transform(batch.images), transform(regions))
-            for transform in self._transforms(batch)
-        ]
-        both = torch.stack([still, torch.stack(moved).mean(0)], dim=1)
+        both = self._still_and_moved(batch, self._hits)
         classes = one_hot(batch.labels.cpu(), self.n_classes)
         return both[:, :, None, :] * classes[:, None, :, None]
 
-    def _hits(self, batch: Batch, images: Images, regions: Heatmaps) -> Float[Tensor, "batch statistics"]:
+    def _hits(self, batch: Batch) -> Float[Tensor, "batch statistics"]:
         """Whether the picture counts, then hits of the map, of any point, of the centre, per tolerance."""
-        heatmaps = self.explainer(images, batch.labels).cpu()
-        masks: Bool[Tensor, "batch rows cols"] = (regions > self.threshold).cpu()
+        heatmaps = self.explainer(batch.images, batch.labels).cpu()
+        masks: Masks = (batch.known_regions > self.threshold).cpu()
         counts = masks.flatten(1).any(1).double()
         columns = [counts]
         for near in (dilate(masks, tolerance) for tolerance in self.tolerances):

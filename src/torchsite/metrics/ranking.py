@@ -2,7 +2,8 @@
 
 Equal pixels are ranked at random (from the seed and the picture's index), not from the upper left: maps with
 large flat parts, such as Grad-CAM's zeros, would otherwise be credited with the order of the pixels. Every
-curve comes with that of a random ranking over the same pictures and poses, its floor.
+curve comes with that of a random ranking over the same pictures and poses, its floor: what a map without
+information gets. Fails without a model, and for fractions that do not rise.
 
 What blanked pixels show decides which method comes out first, so every figure is given for two fillings or
 more. The figures without a filling's name are those of the first: black, the paper's. `fill=` asks for one.
@@ -11,14 +12,14 @@ more. The figures without a filling's name are those of the first: black, the pa
 import abc
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
 from torchsite.errors import ConfigError
-from torchsite.metrics.estimate import Estimate, estimate, estimates
+from torchsite.metrics.estimate import Estimate, Figures, estimate, estimates
 from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
 from torchsite.randomness import make_rng
 from torchsite.shapes import Heatmaps, Images, Labels, Logits, Scores
@@ -28,7 +29,6 @@ Order = Int64[Tensor, "batch pixels"]
 
 FRACTIONS = tuple(step / 10 for step in range(11))
 FILLINGS = ("black", "blur")
-Figures = TypeVar("Figures")
 
 
 class RankedCurve(NamedTuple):
@@ -87,7 +87,7 @@ def log_odds(logits: Logits, classes: Labels) -> Scores:
 
 def ranked_curve(rows: Float[Tensor, "resamples 2 fractions"], fractions: Sequence[float]) -> RankedCurve:
     """The curves by map and at random, their areas, and the gain in area of the one over the other."""
-    by_map, at_random = rows.cpu().unbind(1)
+    by_map, at_random = rows.unbind(1)
     area, random_area = _area(by_map, fractions), _area(at_random, fractions)
     gain = estimate(area - random_area)
     return RankedCurve(estimates(by_map), estimate(area), estimates(at_random), estimate(random_area), gain)
@@ -100,9 +100,14 @@ def _area(rows: Float[Tensor, "resamples fractions"], fractions: Sequence[float]
 
 
 class RankedMeasure(Measure):
-    """Scores of pictures with ever more pixels blanked, in the order of the map and in a random one."""
+    """Scores of pictures with ever more pixels blanked, in the order of the map and in another.
 
+    The other is a random one, or the map's reversed, which then comes first, the least important pixels last.
+    """
+
+    needs_model = True
     n_scores: ClassVar[int]
+    against_random: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -115,7 +120,6 @@ class RankedMeasure(Measure):
         **options: Any,
     ) -> None:
         super().__init__(explain, model, **options)
-        self.explainer.require_model()
         fills = fills if fill is None else (fill,)
         if not fills:
             raise ConfigError("fills: expected one filling or more, got none")
@@ -129,11 +133,14 @@ class RankedMeasure(Measure):
     def _update(self, batch: Batch) -> Statistics:
         heatmaps = self.explainer(batch.images, batch.classes)
         by_map = least_important_first(heatmaps, batch.indices, self.poses.seed)
-        at_random = random_order(batch.indices, heatmaps[0].numel(), self.poses.seed).to(by_map.device)
+        orders = (by_map.flip(1), by_map)
+        if self.against_random:
+            at_random = random_order(batch.indices, heatmaps[0].numel(), self.poses.seed)
+            orders = (by_map, at_random.to(by_map.device))
         found = []
         for fill in self.fills:
             background = fill.background(batch.images, rng=self._rng(batch, fill.name))
-            scores = [self._scores(batch, order, background) for order in (by_map, at_random)]
+            scores = [self._scores(batch, order, background) for order in orders]
             found.append(torch.stack(scores, dim=1))
         return torch.stack(found, dim=1)
 

@@ -63,6 +63,7 @@ class Sanity(Measure):
     """Rank correlation of maps before and after the weights were randomised; lower is better."""
 
     higher_is_better = False
+    needs_model = True
     headline = ("score", "floor")
 
     def __init__(
@@ -115,9 +116,9 @@ class Sanity(Measure):
             [" + ".join(group) for group in self.groups],
             estimates(signed),
             estimates(absolute),
-            estimate(signed[:, last].mean(1).cpu()),
-            estimate(absolute[:, last].mean(1).cpu()),
-            estimate(ratio(floor, n_paired).cpu()),
+            estimate(signed[:, last].mean(1)),
+            estimate(absolute[:, last].mean(1)),
+            estimate(ratio(floor, n_paired)),
         )
 
 

@@ -26,10 +26,10 @@ from torch import Tensor
 
 from torchsite.data import ImagesLike
 from torchsite.errors import ShapeError
-from torchsite.metrics.carried import carry
-from torchsite.metrics.estimate import N_RESAMPLES, Estimate, estimates, ratio
+from torchsite.metrics.carried import Carried, carry
+from torchsite.metrics.estimate import N_RESAMPLES, Estimate, each_group, ratio
 from torchsite.metrics.explainer import as_explainer, pictures_for
-from torchsite.metrics.grouping import N_BINS, Curve, Grouping, calibrated, partner_offset
+from torchsite.metrics.grouping import N_BINS, Curve, Grouping, calibrated
 from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
 from torchsite.metrics.poses import Poses
 from torchsite.randomness import Rng
@@ -94,11 +94,15 @@ def consistency_scores(
     """
     both = carry(untouched, renewed, transform, others=untouched.roll(-offset, 0)[:, None])
     both = both if seen is None else replace(both, masks=both.masks & seen)
-    counts, floor = both.visible, both.mismatched[:, 0]
-    has_partner = counts & (offset % max(len(renewed), 1) != 0)
-    return torch.stack(
-        [both.raw, both.centred, counts.double(), floor * has_partner, has_partner.double()], dim=1
-    )
+    return scores_of_carried(both, has_other=offset % max(len(renewed), 1) != 0)
+
+
+def scores_of_carried(both: Carried, *, has_other: bool) -> Float[Tensor, "batch 5"]:
+    """The same columns from maps that have been carried; the first of the others is the floor's."""
+    counts = both.visible
+    paired = counts & has_other
+    columns = [both.raw, both.centred, counts.double(), both.mismatched[:, 0] * paired, paired.double()]
+    return torch.stack(columns, dim=1)
 
 
 class SelfConsistency(Measure):
@@ -117,25 +121,19 @@ class SelfConsistency(Measure):
         return Passes(1 + self.poses.n, 0)
 
     def _update(self, batch: Batch) -> Statistics:
-        untouched = self.explainer(batch.images, batch.classes)
-        statistics = torch.zeros(len(batch), len(self.grouping), 5, dtype=torch.float64)
-        for number, transform in enumerate(self._transforms(batch)):
+        untouched, scores = self.explainer(batch.images, batch.classes), []
+        for transform, offset in self._paired(batch):
             renewed = self.explainer(transform(batch.images), batch.classes)
-            offset = partner_offset(number, self.poses.n, len(batch))
-            scores = consistency_scores(untouched, renewed, transform, offset).cpu()
-            groups = self.grouping.membership(batch.classes, transform)
-            statistics += groups[:, :, None] * scores[:, None, :] / self.poses.n
-        return statistics
+            scores.append((transform, consistency_scores(untouched, renewed, transform, offset)))
+        return self.grouping.mean(batch.classes, scores)
 
     def _compute(self, sums: Sums) -> SelfConsistencyResult:
         total, per_class, curves = self.grouping.split(consistencies(sums))
-        figures: Consistency = total
-        return SelfConsistencyResult(*figures, curves=curves, per_class=per_class)
+        return SelfConsistencyResult(*total, curves, per_class)
 
 
 def consistencies(sums: Float[Tensor, "resamples groups 5"]) -> list[Consistency]:
     """The four figures of every group."""
     raw_sum, centred_sum, n, floor_sum, n_floor = sums.unbind(-1)
     raw, floor, centred = ratio(raw_sum, n), ratio(floor_sum, n_floor), ratio(centred_sum, n)
-    columns = [estimates(rows) for rows in (raw, floor, calibrated(raw, floor), centred)]
-    return [Consistency(*four) for four in zip(*columns, strict=True)]
+    return each_group(Consistency, raw, floor, calibrated(raw, floor), centred)

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from torchsite.data import load_dataset, to_float
-from torchsite.evaluation.deletion_check import deletion_check
 from torchsite.metrics import METRICS
+from torchsite.metrics.patch_deletion import deletion_check
 from torchsite.model import SITE
 
 
