@@ -7,29 +7,21 @@ refused, not mixed. A method that does not apply to the model is a cell with the
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from torchsite.attribution import METHODS, Attribution
 from torchsite.configs import to_mapping
-from torchsite.data import Dataset, batches, larger_pictures, load_dataset
+from torchsite.data import Dataset, load_dataset
 from torchsite.errors import ConfigError, NotApplicableError, did_you_mean
 from torchsite.evaluation.comparison import MODEL, Cell, Comparison
+from torchsite.evaluation.feed import Regions, describe_regions, feed, known_regions
 from torchsite.evaluation.fingerprints import describe_options, fingerprint
-from torchsite.evaluation.regions import Regions, describe_regions, known_regions, regions_of
-from torchsite.metrics import (
-    METRICS,
-    Explainer,
-    Measure,
-    Poses,
-    as_explainer,
-    plain,
-)
+from torchsite.metrics import METRICS, Explainer, Poses, as_explainer, plain
 from torchsite.shapes import Images, Labels
 from torchsite.transforms import TransformFamily
 
@@ -67,22 +59,25 @@ def compare(
     dataset = _dataset(data, limit)
     poses = Poses(TransformFamily() if family is None else family, n_transforms, seed)
     options, how = metric_options or {}, method_options or {}
-    rows = _methods(model, methods, how)
+    rows = _methods(model, methods, how) | {MODEL: partial(as_explainer, _no_explanation, model)}
     columns = _metrics(metrics, options)
     config = _config(model, dataset, poses, batch_size) | describe_regions(regions, dataset)
     keys = [(MODEL, m) for m in columns if METRICS[m].of_model]
-    keys += [(row, m) for row in rows for m in columns if not METRICS[m].of_model]
+    keys += [(row, m) for row in rows for m in columns if row != MODEL and not METRICS[m].of_model]
 
     comparison = _previous(out, config, seed, resume)
     done = {(c.method, c.metric): c for c in comparison.cells if c.values is not None}
     places = known_regions(dataset) if regions is None else regions
-    table = _Table(model, dataset, poses, batch_size, places, watch, len(keys))
     for number, (method, metric) in enumerate(keys):
-        settings = _settings(metric, {**options.get(metric, {}), **how.get(method, {})})
+        asked = options.get(metric, {})
+        settings = _settings(metric, {**asked, **how.get(method, {})})
         if (method, metric) in done and done[method, metric].options == settings:
             continue
-        cell = table.cell(number, method, metric, rows.get(method), options.get(metric, {}))
-        comparison = comparison.with_cell(replace(cell, options=settings))
+        empty = Cell(method, metric, settings)
+        usual = {"poses": poses, "n_classes": len(dataset.classes), **asked}
+        told = partial(_told, watch, f"{metric} of {method}", number, len(keys), len(dataset))
+        cell = _measured(empty, rows[method], usual, dataset, batch_size, places, told)
+        comparison = comparison.with_cell(cell)
         if out is not None:
             comparison.save(out)
     return comparison.only(keys)
@@ -103,65 +98,36 @@ class Stopwatch:
         return maps
 
 
-@dataclass(frozen=True)
-class _Table:
-    """What all cells share."""
+def _measured(
+    cell: Cell,
+    build: Callable[[], Explainer],
+    options: Mapping[str, Any],
+    data: Dataset,
+    batch_size: int,
+    regions: Regions | None,
+    told: Callable[[int], None],
+) -> Cell:
+    """The cell filled; a method or measure that does not apply gives its reason."""
+    start = time.perf_counter()
+    try:
+        explainer = build()
+        stopwatch = Stopwatch(explainer.explain)
+        measure = METRICS[cell.metric](replace(explainer, explain=stopwatch), **options)
+        feed([measure], data, batch_size, regions=regions, told=told)
+    except NotApplicableError as error:
+        return replace(cell, reason=str(error), seconds=time.perf_counter() - start)
+    return replace(
+        cell,
+        values=plain(measure.result()),
+        seconds=time.perf_counter() - start,
+        explain_seconds=stopwatch.seconds,
+        n_explained=stopwatch.n,
+    )
 
-    model: nn.Module
-    dataset: Dataset
-    poses: Poses
-    batch_size: int
-    regions: Regions | None
-    watch: Watch | None
-    n_cells: int
 
-    def cell(
-        self,
-        number: int,
-        method: str,
-        metric: str,
-        build: Callable[[], Explainer] | None,
-        options: Mapping[str, Any],
-    ) -> Cell:
-        """Measure; a method or measure that does not apply gives its reason."""
-        start = time.perf_counter()
-        try:
-            explainer = build() if build is not None else as_explainer(_no_explanation, self.model)
-            stopwatch = Stopwatch(explainer.explain)
-            timed = replace(explainer, explain=stopwatch)
-            measure = METRICS[metric](timed, poses=self.poses, n_classes=len(self.dataset.classes), **options)
-            values = self._measured(number, f"{metric} of {method}", measure)
-        except NotApplicableError as error:
-            return Cell(method, metric, reason=str(error), seconds=time.perf_counter() - start)
-        seconds = time.perf_counter() - start
-        return Cell(
-            method,
-            metric,
-            {},
-            values,
-            None,
-            seconds,
-            explain_seconds=stopwatch.seconds,
-            n_explained=stopwatch.n,
-        )
-
-    def _measured(self, number: int, label: str, measure: Measure) -> Mapping[str, Any]:
-        device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
-        seen = 0
-        for images, labels in batches(self.dataset, self.batch_size, device=device):
-            measure.update(
-                images,
-                labels,
-                classes=measure.explainer.predict(images),
-                indices=torch.arange(seen, seen + len(images)),
-                regions=regions_of(self.regions, images, seen),
-                padded=larger_pictures(self.dataset, torch.arange(seen, seen + len(images)), device),
-            )
-            seen += len(images)
-            if self.watch is not None:
-                self.watch(label, number * len(self.dataset) + seen, self.n_cells * len(self.dataset))
-        values: Mapping[str, Any] = plain(measure.result())
-        return values
+def _told(watch: Watch | None, label: str, number: int, n_cells: int, n_pictures: int, seen: int) -> None:
+    if watch is not None:
+        watch(label, number * n_pictures + seen, n_cells * n_pictures)
 
 
 def _dataset(data: Dataset | str, limit: int | None) -> Dataset:

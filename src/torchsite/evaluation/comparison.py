@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from torchsite.errors import ConfigError
+from torchsite.metrics.estimate import look_up
 from torchsite.results import Result
 
 MODEL = "model"  # the row of measures that look at the model alone
@@ -26,10 +27,7 @@ class Cell:
 
     def score(self, path: str) -> Any:
         """A score by its dotted name, such as "transformed.tau_0.score"; None if the cell has a reason."""
-        found: Any = self.values
-        for step in path.split("."):
-            found = found[step] if found is not None else None
-        return found
+        return look_up(self.values, *path.split("."))
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from torchsite.configs import to_mapping
-from torchsite.data import Dataset, batches, larger_pictures
+from torchsite.data import Dataset
 from torchsite.evaluation.cached import Cached, cached
+from torchsite.evaluation.feed import Regions, describe_regions, feed, known_regions
 from torchsite.evaluation.fingerprints import weights_of
-from torchsite.evaluation.regions import Regions, describe_regions, known_regions, regions_of
 from torchsite.metrics import METRICS, Measure, Poses, plain
 from torchsite.model import SITE, BlackBox
 from torchsite.results import Result
@@ -54,21 +52,13 @@ def evaluate(
     shared = cached(model.eval())
     measures = _measures(model, shared, poses, judge, with_regions=regions is not None)
     measures = {key: measure for key, measure in measures.items() if n_probed or not measure.probes}
-    for number, (images, labels) in enumerate(batches(data, batch_size)):
-        with torch.no_grad():
-            classes = shared(images).argmax(1)
-        indices = number * batch_size + torch.arange(len(images))
-        where = regions_of(regions, images, int(indices[0]))
-        some = slice(max(n_probed - number * batch_size, 0))
-        for measure in measures.values():
-            if not measure.probes:
-                measure.update(images, labels, classes, indices, where)
-            elif len(images[some]):
-                around = larger_pictures(data, indices[some])
-                measure.update(images[some], labels[some], classes[some], indices[some], padded=around)
+
+    def told(seen: int) -> None:
         shared.forget()
         if watch is not None:
-            watch("measuring", int(indices[-1]) + 1, len(data))
+            watch("measuring", seen, len(data))
+
+    feed([*measures.values()], data, batch_size, regions=regions, n_probed=n_probed, told=told)
     values = {name: plain(measure.result()) for name, measure in measures.items()}
     config = {
         "model": to_mapping(model.config),

@@ -34,8 +34,3 @@ def last_encoder_block(model: SITE) -> str | None:
 def applies(method: str, model: SITE | BlackBox) -> bool:
     """Whether a table has a row for this method on this model: a black box does not explain itself."""
     return method != "self_explanation" or isinstance(model, SITE)
-
-
-def pictures_of_each(n: int, passes: int) -> dict[str, int]:
-    """How many of `n` pictures every method gets in a table that grants slow ones so many passes in all."""
-    return {name: method.n_pictures(n, passes) for name, method in METHODS.items()}
