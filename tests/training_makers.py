@@ -9,7 +9,7 @@ from torchsite.data import load_dataset
 from torchsite.model import SITE, BlackBox
 from torchsite.training import Callback, TrainingConfig
 
-TINY = {"widths": (4, 8), "code": 8, "trunk": (4, 4, 4)}
+TINY = {"widths": (4, 8), "code": 8, "trunk": (4, 4)}
 PYRAMID = {"depth": 2, "widths": (4, 4, 4), "common": 4}
 
 
@@ -23,7 +23,7 @@ def make_site(extractor="identity", seed=0):
         options = PYRAMID if extractor == "pyramid" else {}
         return SITE(
             extractor,
-            "trunk",
+            "lateral",
             10,
             image_shape=(1, 28, 28),
             extractor_options=options,

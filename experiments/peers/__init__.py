@@ -4,7 +4,12 @@ from experiments.peers.b_cos import BCos
 from experiments.peers.b_cos_network import BCosNetwork
 from experiments.peers.configs import BCosConfig, PrototypePartsConfig
 from experiments.peers.fused_generators import ConstantGenerator, MixedGenerator
-from experiments.peers.generators import DenseGenerator, ShuffleGenerator, TransposedGenerator
+from experiments.peers.generators import (
+    DenseGenerator,
+    ShuffleGenerator,
+    TransposedGenerator,
+    TrunkGenerator,
+)
 from experiments.peers.local import LocalCNN
 from experiments.peers.prototype_parts import PrototypeParts
 from experiments.peers.resnet18 import ResNet18
@@ -13,6 +18,7 @@ from torchsite.model.config import CONFIGS
 
 EXTRACTORS.update(resnet18=ResNet18, local=LocalCNN, b_cos=BCosNetwork)
 GENERATORS.update(
+    trunk=TrunkGenerator,
     shuffle=ShuffleGenerator,
     transposed=TransposedGenerator,
     dense=DenseGenerator,

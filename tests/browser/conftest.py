@@ -77,8 +77,10 @@ def wordy():
         torch.manual_seed(3)
         shape = {"image_shape": (3, 32, 32), "classes": LONG_NAMES, "extractor_options": options}
         models = {
-            "learned": SITE("pyramid", "trunk", len(LONG_NAMES), **shape).eval(),
-            "pixels": SITE("identity", "trunk", len(LONG_NAMES), **shape | {"extractor_options": {}}).eval(),
+            "learned": SITE("pyramid", "lateral", len(LONG_NAMES), **shape).eval(),
+            "pixels": SITE(
+                "identity", "lateral", len(LONG_NAMES), **shape | {"extractor_options": {}}
+            ).eval(),
         }
     served = {name: Served(name, model, samples_for(model.config)) for name, model in models.items()}
     with serving(Library(served)) as place:

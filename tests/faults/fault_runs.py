@@ -17,13 +17,13 @@ from torchsite.objective import TransformationTerm
 from torchsite.training import TrainingConfig, fit
 from torchsite.training.checkpoints import checkpoints
 
-OPTIONS = {"widths": (4, 8), "code": 8, "trunk": (4, 4, 4)}
+OPTIONS = {"widths": (4, 8), "code": 8, "trunk": (4, 4)}
 
 
 def make_model(extractor="identity"):
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        return SITE(extractor, "trunk", 10, image_shape=(1, 28, 28), generator_options=OPTIONS)
+        return SITE(extractor, "lateral", 10, image_shape=(1, 28, 28), generator_options=OPTIONS)
 
 
 def run(folder, epochs=2, model=None, data=None, **options):

@@ -97,8 +97,8 @@ def file(content: bytes, name: str) -> Path:
 @functools.cache
 def model() -> Path:
     """A small model on disk."""
-    options = {"widths": (2, 2), "code": 2, "trunk": (2, 2, 2)}
-    site = SITE("identity", "trunk", 2, image_shape=(1, 8, 8), generator_options=options)
+    options = {"widths": (2, 2), "code": 2, "trunk": (2, 2)}
+    site = SITE("identity", "lateral", 2, image_shape=(1, 8, 8), generator_options=options)
     return site.save_pretrained(scratch() / "model")
 
 

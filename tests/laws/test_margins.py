@@ -133,7 +133,7 @@ def test_folders_are_decoded_with_a_margin_and_models_see_files_as_they_learnt(p
     assert data.images.shape[1:] == (3, 16, 16)
     assert torch.equal(data.larger, whole.images)
     assert torch.equal(data.images, centre(whole.images, SIZE))
-    model = SITE("identity", "trunk", 2, image_shape=(3, 16, 16), margin=1.5)
+    model = SITE("identity", "lateral", 2, image_shape=(3, 16, 16), margin=1.5)
     seen = model.prepare([str(path) for path in data.paths])
     assert torch.equal((255 * seen).round().byte(), data.images)
     with Image.open(data.paths[0]) as file:
@@ -153,7 +153,7 @@ def test_a_margin_is_for_folders_and_is_no_shrinking():
 
 def test_measures_take_the_larger_pictures_of_the_data():
     data = kept(6)
-    model = SITE("identity", "trunk", 2, image_shape=(3, 16, 16), family=TransformFamily(max_shift=0.1))
+    model = SITE("identity", "lateral", 2, image_shape=(3, 16, 16), family=TransformFamily(max_shift=0.1))
     fills = evaluate(model, data, batch_size=3).values["frame_control"]["fills"]
     assert "larger" in fills
     assert math.isfinite(fills["larger"]["raw"]["value"])

@@ -42,7 +42,7 @@ def transposed_weight(rows, cols, height, width):
 def test_logits_and_heatmaps_follow_the_formulas(shape):
     torch.manual_seed(0)
     options = {"depth": 3, "widths": (4, 5, 6), "common": 4}
-    model = SITE("pyramid", "trunk", 4, image_shape=shape, extractor_options=options).double().eval()
+    model = SITE("pyramid", "lateral", 4, image_shape=shape, extractor_options=options).double().eval()
     images = torch.rand(2, *shape, dtype=torch.float64)
     found = model.explain(images)
     z, w = found.features.numpy(), found.prototypes.numpy()
@@ -63,7 +63,7 @@ def test_logits_and_heatmaps_follow_the_formulas(shape):
 
 def test_the_identity_compares_pixels_with_prototypes_without_a_scale():
     torch.manual_seed(0)
-    model = SITE("identity", "trunk", 3, image_shape=(1, 12, 12)).eval()
+    model = SITE("identity", "lateral", 3, image_shape=(1, 12, 12)).eval()
     images = torch.rand(2, 1, 12, 12)
     found = model.explain(images)
     assert torch.equal(found.features, images)

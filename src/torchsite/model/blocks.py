@@ -18,10 +18,12 @@ from torchsite.shapes import Maps, Size
 Built = TypeVar("Built", bound=nn.Module)
 
 
-def conv_block(inputs: int, outputs: int, stride: int = 1, kernel: int = 3) -> nn.Sequential:
-    """Convolution, batch norm, ReLU."""
+def conv_block(
+    inputs: int, outputs: int, stride: int = 1, kernel: int = 3, *, pool: bool = False
+) -> nn.Sequential:
+    """Convolution, max pooling by 2 if asked for, batch norm, ReLU."""
     conv = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False)
-    return nn.Sequential(conv, nn.BatchNorm2d(outputs), nn.ReLU())
+    return nn.Sequential(conv, *([halve()] if pool else []), nn.BatchNorm2d(outputs), nn.ReLU())
 
 
 class PointwiseConv2d(nn.Conv2d):
@@ -58,18 +60,6 @@ class DepthwiseConv2d(nn.Conv2d):
             return super().forward(maps)
         with torch.autocast("cpu", enabled=False):
             return super().forward(maps.to(self.weight.dtype)).to(maps.dtype)
-
-
-class Upsample(nn.Module):
-    """Bilinear upsampling by 2, cropped to a given size."""
-
-    def __init__(self, size: Size) -> None:
-        super().__init__()
-        self.size = size
-
-    def forward(self, maps: Maps) -> Maps:
-        """Twice the rows and columns, then the wanted ones."""
-        return upsample(maps, self.size)
 
 
 def upsample(maps: Maps, size: Sequence[int]) -> Maps:

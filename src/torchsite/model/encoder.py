@@ -1,4 +1,4 @@
-"""What generators share: a convolutional encoder, and prototypes in their final shape."""
+"""How generators read features: down to one code for each picture, or to maps that stay spatial."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -7,8 +7,7 @@ import torch
 from torch import nn
 
 from torchsite.model.blocks import conv_block, halve, halvings
-from torchsite.model.c4_conv import Layers
-from torchsite.shapes import Features, Maps, Prototypes, Size
+from torchsite.shapes import Features, Maps, Size
 
 WIDTHS = (24, 48, 96)
 CODE = 128
@@ -47,26 +46,17 @@ class Encoder(nn.Module):
 
 
 class SpatialEncoder(nn.Module):
-    """Reads the features at falling resolutions and keeps them spatial; can share kernels over turns."""
+    """Reads the features at falling resolutions and keeps them spatial."""
 
     any_size = True
 
-    def __init__(
-        self,
-        depth: int,
-        size: Size,
-        widths: Sequence[int] = SPATIAL_WIDTHS,
-        quarter_turns: bool = False,
-    ) -> None:
+    def __init__(self, depth: int, size: Size, widths: Sequence[int] = SPATIAL_WIDTHS) -> None:
         super().__init__()
         del size  # any will do
-        self.layers = Layers(quarter_turns)
-        self.stages = nn.ModuleList([self.layers.block(depth, widths[0], lift=True)])
+        self.stages = nn.ModuleList([conv_block(depth, widths[0])])
         for before, after in pairwise(widths):
-            self.stages.append(
-                nn.Sequential(self.layers.block(before, after, pool=True), self.layers.block(after, after))
-            )
-        self.n_codes = self.layers.pooled_width(widths[-1])
+            self.stages.append(nn.Sequential(conv_block(before, after, pool=True), conv_block(after, after)))
+        self.n_codes = widths[-1]
 
     def read(self, features: Features) -> list[Features]:
         """The maps of all resolutions, finest first."""
@@ -76,21 +66,8 @@ class SpatialEncoder(nn.Module):
         return maps
 
     def forward(self, features: Features) -> torch.Tensor:
-        """One code per picture, the mean of the coarsest maps: the same wherever, and however turned."""
-        return self.layers.pooled(self.read(features)[-1])
-
-
-class EncodedGenerator(nn.Module):
-    """A generator that reads the features with an `Encoder`; what differs is how it draws."""
-
-    def __init__(self, depth: int, size: Size, n_classes: int, widths: Sequence[int], code: int) -> None:
-        super().__init__()
-        self.shape = (n_classes, depth, *size)
-        self.encoder = Encoder(depth, size, widths, code)
-
-    def as_prototypes(self, drawn: Maps) -> Prototypes:
-        """Channels of classes × depth as prototypes, cropped where doubling overshot an odd side."""
-        return drawn[..., : self.shape[2], : self.shape[3]].unflatten(1, self.shape[:2])
+        """One code per picture, the mean of the coarsest maps: the same wherever things are."""
+        return self.read(features)[-1].mean((-2, -1))
 
 
 def channels_last(maps: Maps) -> Maps:

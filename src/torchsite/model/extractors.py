@@ -23,8 +23,7 @@ from typing import Any
 from torch import nn
 
 from torchsite.errors import ConfigError
-from torchsite.model.blocks import build_by_name, halve
-from torchsite.model.c4_conv import Layers
+from torchsite.model.blocks import build_by_name, conv_block, halve
 from torchsite.model.efficientnet import LITE0, LITE1, LITE2, MEAN, STD, Lite, imagenet_weights
 from torchsite.model.extractor import FeatureExtractor, ImageShape, ParameterGroup
 from torchsite.model.lateral_sum import LateralSum
@@ -53,10 +52,7 @@ class Identity(FeatureExtractor):
 
 
 class SmallCNN(FeatureExtractor):
-    """Five 3×3 convolutions with two poolings; the features stand at a quarter of the resolution.
-
-    With `quarter_turns` the kernels are shared over quarter turns, as in the pyramid.
-    """
+    """Five 3×3 convolutions with two poolings; the features stand at a quarter of the resolution."""
 
     def __init__(
         self,
@@ -64,21 +60,19 @@ class SmallCNN(FeatureExtractor):
         size: Size,
         depth: int = 16,
         widths: Sequence[int] = (64, 128, 224),
-        quarter_turns: bool = False,
     ) -> None:
         super().__init__()
-        layers = Layers(quarter_turns)
         first, second, third = widths
         self.layers = nn.Sequential(
-            layers.block(channels, first, lift=True),
+            conv_block(channels, first),
             halve(),
-            layers.block(first, second),
-            layers.block(second, second),
+            conv_block(first, second),
+            conv_block(second, second),
             halve(),
-            layers.block(second, third),
-            layers.block(third, third),
+            conv_block(second, third),
+            conv_block(third, third),
         )
-        self.head = layers.conv(third, depth, 1, project=True)
+        self.head = nn.Conv2d(third, depth, 1)
 
     def forward(self, images: Images) -> Features:
         """Raw features at a quarter of the resolution."""
@@ -86,11 +80,7 @@ class SmallCNN(FeatureExtractor):
 
 
 class Pyramid(FeatureExtractor):
-    """Recognises at low resolution, answers at high: convolutions down to an eighth, sums back to a half.
-
-    With `quarter_turns` the kernels are shared over quarter turns: turned by 90° a square picture of a
-    multiple of eight pixels gives the turned features, exactly.
-    """
+    """Recognises at low resolution, answers at high: convolutions down to an eighth, sums back to a half."""
 
     def __init__(
         self,
@@ -99,16 +89,14 @@ class Pyramid(FeatureExtractor):
         depth: int = 16,
         widths: Sequence[int] = (32, 64, 192, 256),
         common: int = 64,
-        quarter_turns: bool = False,
     ) -> None:
         super().__init__()
-        layers = Layers(quarter_turns)
-        self.stem = layers.block(channels, widths[0], lift=True)
+        self.stem = conv_block(channels, widths[0])
         self.stages = nn.ModuleList(
-            nn.Sequential(layers.block(before, after, pool=True), layers.block(after, after))
+            nn.Sequential(conv_block(before, after, pool=True), conv_block(after, after))
             for before, after in pairwise(widths)
         )
-        self.answer = LateralSum(widths[1:], common, depth, layers)
+        self.answer = LateralSum(widths[1:], common, depth)
 
     def forward(self, images: Images) -> Features:
         """Raw features at half the resolution."""

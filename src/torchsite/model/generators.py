@@ -1,10 +1,10 @@
 """Prototype generators G: from features to one prototype per class, all classes at once.
 
 A generator maps features (batch, depth, rows, cols) to *raw* prototypes (batch, classes, depth, rows,
-cols); the model bounds them. All forms share one convolutional encoder and differ in their decoders; the
-comparison that chose the default is in docs/design/generators.md. A generator that takes features of any size
-says so: `any_size = True`. One that knows a shorter way to the evidence than by drawing all prototypes has
-`fused(features, bound)`, which returns what one pass found (`site.Forward`, or what behaves like it).
+cols); the model bounds them. The comparison that chose the default is in docs/design/generators.md. A
+generator that takes features of any size says so: `any_size = True`. One that knows a shorter way to the
+evidence than by drawing all prototypes has `fused(features, bound)`, which returns what one pass found
+(`site.Forward`, or what behaves like it).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,15 +14,8 @@ from typing import Any
 from torch import nn
 
 from torchsite.errors import ConfigError
-from torchsite.model.blocks import Upsample, build_by_name, conv_block, halvings, upsample
-from torchsite.model.encoder import (
-    CODE,
-    WIDTHS,
-    EncodedGenerator,
-    Encoder,
-    SpatialEncoder,
-    channels_last,
-)
+from torchsite.model.blocks import build_by_name, conv_block, halvings, upsample
+from torchsite.model.encoder import CODE, WIDTHS, Encoder, SpatialEncoder, channels_last
 from torchsite.model.extractor import tried
 from torchsite.model.spatial_generator import SpatialGenerator
 from torchsite.model.two_scale_generator import TwoScaleGenerator
@@ -32,43 +25,8 @@ from torchsite.shapes import Features, Prototypes, Size
 FeatureShape = tuple[int, int, int]
 
 
-class TrunkGenerator(EncodedGenerator):
-    """One shared convolutional trunk draws, light per-class heads choose.
-
-    The trunk grows from a quarter of the resolution by bilinear upsampling; each class adds only one
-    3×3 kernel per feature channel, so a hundred classes more cost a few per cent.
-    """
-
-    def __init__(
-        self,
-        depth: int,
-        size: Size,
-        n_classes: int,
-        widths: Sequence[int] = WIDTHS,
-        code: int = CODE,
-        trunk: Sequence[int] = (48, 32, 16),
-    ) -> None:
-        super().__init__(depth, size, n_classes, widths, code)
-        _, half, quarter = halvings(size, 2)
-        self.start = (trunk[0], *quarter)
-        self.unfold = nn.Sequential(nn.Linear(code, trunk[0] * quarter[0] * quarter[1]), nn.ReLU())
-        self.trunk = nn.Sequential(
-            conv_block(trunk[0], trunk[0]),
-            Upsample(half),
-            conv_block(trunk[0], trunk[1]),
-            Upsample(size),
-            conv_block(trunk[1], trunk[2]),
-        )
-        self.heads = nn.Conv2d(trunk[2], n_classes * depth, 3, padding=1)
-
-    def forward(self, features: Features) -> Prototypes:
-        """Raw prototypes of all classes."""
-        start = self.unfold(self.encoder(features)).unflatten(1, self.start)
-        return self.as_prototypes(self.heads(self.trunk(channels_last(start))))
-
-
-class LateralGenerator(EncodedGenerator):
-    """The trunk with lateral sums, the default: it also sees the encoder's maps at each resolution.
+class LateralGenerator(nn.Module):
+    """The default: one trunk draws for all classes, and sees the encoder's maps at each resolution.
 
     What must be drawn comes from the code, where it must be drawn from the maps: the pose need not pass
     through the bottleneck, so prototypes are sharper and follow the picture more closely. A trunk of fewer
@@ -85,7 +43,9 @@ class LateralGenerator(EncodedGenerator):
         code: int = CODE,
         trunk: Sequence[int] = (48, 32, 16),
     ) -> None:
-        super().__init__(depth, size, n_classes, widths, code)
+        super().__init__()
+        self.shape = (n_classes, depth, *size)
+        self.encoder = Encoder(depth, size, widths, code)
         if not 0 < len(trunk) <= len(widths):
             raise ConfigError(
                 f"trunk: expected a width for each of {tuple(widths)}, or fewer, got {tuple(trunk)}"
@@ -115,11 +75,11 @@ class LateralGenerator(EncodedGenerator):
             drawn = block(rectify(drawn + lateral(maps[-1 - i])))
             if i + 1 < len(self.blocks):
                 drawn = upsample(drawn, maps[-2 - i].shape[-2:])
-        return self.as_prototypes(self.shuffle(self.heads(drawn)))
+        _, _, rows, cols = self.shape  # doubling overshoots odd sides
+        return self.shuffle(self.heads(drawn))[..., :rows, :cols].unflatten(1, self.shape[:2])
 
 
 GENERATORS: dict[str, Callable[..., nn.Module]] = {
-    "trunk": TrunkGenerator,
     "lateral": LateralGenerator,
     "spatial": SpatialGenerator,
     "two_scales": TwoScaleGenerator,

@@ -5,19 +5,18 @@ from collections.abc import Sequence
 import torch.nn.functional as F
 from torch import nn
 
-from torchsite.model.c4_conv import Layers
+from torchsite.model.blocks import conv_block
 from torchsite.shapes import Features
 
 
 class LateralSum(nn.Module):
     """From several resolutions to the highest: 1×1 convolutions to a common width, summed bottom up."""
 
-    def __init__(self, widths: Sequence[int], common: int, depth: int, layers: Layers | None = None) -> None:
+    def __init__(self, widths: Sequence[int], common: int, depth: int) -> None:
         super().__init__()
-        layers = layers or Layers()
-        self.laterals = nn.ModuleList(layers.conv(width, common, 1) for width in widths)
-        self.smooth = layers.block(common, common)
-        self.head = layers.conv(common, depth, 1, project=True)
+        self.laterals = nn.ModuleList(nn.Conv2d(width, common, 1) for width in widths)
+        self.smooth = conv_block(common, common)
+        self.head = nn.Conv2d(common, depth, 1)
 
     def forward(self, maps: Sequence[Features]) -> Features:
         """`maps` run from high to low resolution; each sum is upsampled to its next neighbour."""

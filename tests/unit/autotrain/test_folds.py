@@ -35,7 +35,7 @@ def test_too_many_folds_are_refused():
 
 def test_every_picture_is_tested_once_and_both_kinds_can_be(tmp_path):
     data = joined(digits(60), digits(20, "test"))
-    model = ModelSettings(feature_extractor="identity", generator="trunk", generator_options=TINY)
+    model = ModelSettings(feature_extractor="identity", generator="lateral", generator_options=TINY)
     recipe = Recipe(model=model, training=make_config(epochs=1, batch_size=16))
     found = cross_validate(recipe, data, 2, tmp_path)
     assert len(found.right) == 80

@@ -12,7 +12,7 @@ TINY = {"widths": [4, 4, 4], "code": 8}
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory):
     options = TINY | {"trunk": [4, 4, 4]}
-    model = SITE("identity", "trunk", 10, image_shape=(1, 28, 28), generator_options=options)
+    model = SITE("identity", "lateral", 10, image_shape=(1, 28, 28), generator_options=options)
     return model.save_pretrained(tmp_path_factory.mktemp("model"))
 
 

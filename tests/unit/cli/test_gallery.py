@@ -30,7 +30,7 @@ def photos(tmp_path, monkeypatch):
 def test_a_model_gets_a_gallery_and_stays_what_it_was(tmp_path, photos):
     folder = tmp_path / "model"
     model = SITE(
-        "pyramid", "trunk", classes=("dark", "light"), image_shape=(3, 24, 24), extractor_options=OPTIONS
+        "pyramid", "lateral", classes=("dark", "light"), image_shape=(3, 24, 24), extractor_options=OPTIONS
     )
     model.save_pretrained(folder)
     weights = (folder / "model.safetensors").read_bytes()
@@ -44,7 +44,7 @@ def test_a_model_gets_a_gallery_and_stays_what_it_was(tmp_path, photos):
 
 
 def test_pixels_need_no_gallery(tmp_path, photos):
-    model = SITE("identity", "trunk", classes=("dark", "light"), image_shape=(3, 24, 24))
+    model = SITE("identity", "lateral", classes=("dark", "light"), image_shape=(3, 24, 24))
     model.save_pretrained(tmp_path / "model")
     with pytest.raises(NotApplicableError, match="pictures already"):
         run("gallery", tmp_path / "model", photos)

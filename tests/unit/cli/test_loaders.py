@@ -31,6 +31,6 @@ def test_the_page_refuses_it_too(tmp_path):
 
 
 def test_what_is_known_is_opened(monkeypatch):
-    known = SITE("identity", "trunk", 2, image_shape=(1, 8, 8))
+    known = SITE("identity", "lateral", 2, image_shape=(1, 8, 8))
     monkeypatch.setattr(torchsite.model, "load", lambda name, **_: known)
     assert open_model("some/folder") is known

@@ -91,7 +91,7 @@ def test_rows_are_drawn_once_and_from_the_seed():
 def test_an_examination_finds_what_the_model_says():
     data = load_dataset("mnist_sample", "test")[:60]
     model = SITE(
-        "identity", "trunk", 10, image_shape=(1, 28, 28), generator_options=TINY | {"trunk": [4, 4, 4]}
+        "identity", "lateral", 10, image_shape=(1, 28, 28), generator_options=TINY | {"trunk": [4, 4, 4]}
     )
     seen = []
     result = examine(

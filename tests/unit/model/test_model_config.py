@@ -16,10 +16,10 @@ NAMES = ("cat", "dog", "frog")
         (lambda: SITE("identity", "trunc"), "no generator 'trunc': did you mean 'trunk'"),
         (lambda: SITE("pyramid", extractor_options={"width": 3}), "no option 'width': did you mean 'widths'"),
         (lambda: SITE("identity", generator_options={"codes": 3}), "no option 'codes': did you mean 'code'"),
-        (lambda: SITE("identity", "trunk", 10, activation="relu"), "activation: expected one of sigmoid"),
-        (lambda: SITE("identity", "trunk", 1), "classes: expected at least two"),
-        (lambda: SITE("identity", "trunk", 2, classes=["a"]), "classes: expected 2 different names"),
-        (lambda: SITE("identity", "trunk", 2, classes=["a", "a"]), "classes: expected 2 different names"),
+        (lambda: SITE("identity", "lateral", 10, activation="relu"), "activation: expected one of sigmoid"),
+        (lambda: SITE("identity", "lateral", 1), "classes: expected at least two"),
+        (lambda: SITE("identity", "lateral", 2, classes=["a"]), "classes: expected 2 different names"),
+        (lambda: SITE("identity", "lateral", 2, classes=["a", "a"]), "classes: expected 2 different names"),
         (lambda: SITE("identity", product_scale=0.0), "product_scale: expected a positive number"),
         (lambda: SITE("identity", image_shape=(3, 0, 4)), "image_shape: expected"),
         (lambda: SITE("identity", image_shape=(3, 4)), "image_shape: expected"),
@@ -40,7 +40,7 @@ def test_one_kind_does_not_take_the_configuration_of_the_other():
     with pytest.raises(ConfigError, match="expected a configuration of a SITE model"):
         SITE.from_config(black_box.config)
     with pytest.raises(ConfigError, match="expected a configuration of a black box"):
-        BlackBox.from_config(SITE("identity", "trunk", 3, image_shape=(1, 12, 12)).config)
+        BlackBox.from_config(SITE("identity", "lateral", 3, image_shape=(1, 12, 12)).config)
 
 
 def test_configs_compare_equal_whether_options_are_lists_or_tuples():
@@ -54,7 +54,7 @@ def test_an_unknown_option_is_refused_with_the_nearest_known_one():
     with pytest.raises(TypeError, match="zero_sun"):
         SITE("identity", zero_sun=True)
     with pytest.raises(ConfigError, match="no field 'encoder_off': did you mean 'encoder_of'") as refused:
-        BlackBox("identity", encoder_off="trunk")
+        BlackBox("identity", encoder_off="lateral")
     assert "PARTS" not in str(refused.value), "only fields are options"
 
 
@@ -67,5 +67,5 @@ def test_a_configuration_says_of_which_kind_it_is(kind):
 
 
 def test_names_of_classes_say_how_many_there_are():
-    assert SITE("identity", "trunk", image_shape=(1, 12, 12), classes=NAMES).config.n_classes == 3
-    assert SITE("identity", "trunk", image_shape=(1, 12, 12)).config.n_classes == 10
+    assert SITE("identity", "lateral", image_shape=(1, 12, 12), classes=NAMES).config.n_classes == 3
+    assert SITE("identity", "lateral", image_shape=(1, 12, 12)).config.n_classes == 10

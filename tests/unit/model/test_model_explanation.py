@@ -8,12 +8,12 @@ import torch
 from torchsite.errors import ShapeError
 from torchsite.model import SITE
 
-TINY = {"widths": (4, 5), "code": 6, "trunk": (4, 4, 4)}
+TINY = {"widths": (4, 5), "code": 6, "trunk": (4, 4)}
 NAMES = ("cat", "dog", "frog")
 
 
 def tiny(extractor="identity", n_classes=3, shape=(1, 12, 12), **options):
-    return SITE(extractor, "trunk", n_classes, image_shape=shape, generator_options=TINY, **options)
+    return SITE(extractor, "lateral", n_classes, image_shape=shape, generator_options=TINY, **options)
 
 
 def pictures(n=2, shape=(1, 12, 12)):

@@ -15,7 +15,7 @@ from torchsite.model import SITE, BlackBox, load
 from torchsite.model import export as exporting
 from torchsite.model.export import OnnxModel, annotate, export_onnx, export_program, quantise
 
-TINY = {"widths": (4, 8), "code": 8, "trunk": (4, 4, 4)}
+TINY = {"widths": (4, 8), "code": 8, "trunk": (4, 4)}
 PYRAMID = {"depth": 2, "widths": (4, 4, 4), "common": 4}
 
 
@@ -24,7 +24,7 @@ def coloured():
     with torch.random.fork_rng():
         torch.manual_seed(0)
         options = {"extractor_options": PYRAMID, "generator_options": TINY, "classes": ["ä", "b", "c"]}
-        return SITE("pyramid", "trunk", 3, image_shape=(3, 20, 26), **options).train()
+        return SITE("pyramid", "lateral", 3, image_shape=(3, 20, 26), **options).train()
 
 
 def pictures(n, shape, seed=0):

@@ -17,7 +17,7 @@ N_CLASSES, EACH = 3, 4
 def site(shape=(3, 32, 32), **options):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        made = SITE("pyramid", "trunk", N_CLASSES, image_shape=shape, extractor_options=OPTIONS, **options)
+        made = SITE("pyramid", "lateral", N_CLASSES, image_shape=shape, extractor_options=OPTIONS, **options)
     return made.eval()
 
 
@@ -112,7 +112,7 @@ def test_saved_and_loaded_galleries_show_the_same(tmp_path):
 def test_without_a_gallery_nothing_is_shown_and_pixels_need_none(tmp_path):
     plain = site()
     assert plain.explain(pixels(1) / 255).prototype_pictures(0) is None
-    digits = SITE("identity", "trunk", 3, image_shape=(1, 12, 12)).eval()
+    digits = SITE("identity", "lateral", 3, image_shape=(1, 12, 12)).eval()
     explanation = digits.explain(torch.rand(2, 1, 12, 12))
     assert torch.equal(explanation.prototype_pictures(1), explanation.prototypes[1])
     with_gallery(site()).save_pretrained(tmp_path)

@@ -95,7 +95,7 @@ def test_a_module_with_dropout_trains_reproducibly(tmp_path):
         with torch.random.fork_rng():
             torch.manual_seed(0)
             extractor = nn.Sequential(nn.Conv2d(1, 4, 3, stride=2), nn.Dropout(0.5))
-            return SITE(extractor, "trunk", 10, image_shape=(1, 28, 28), generator_options=TINY)
+            return SITE(extractor, "lateral", 10, image_shape=(1, 28, 28), generator_options=TINY)
 
     first, second = (
         run(tmp_path / name, model(), terms=MEAN, epochs=1).model for name in ("first", "second")
@@ -237,7 +237,7 @@ def test_pictures_or_classes_that_are_not_the_models_are_refused(tmp_path):
     fewer = Dataset(data.images, data.labels % 3, ("a", "b", "c"), "fewer")
     with pytest.raises(DataError, match=r"the model knows 10 classes .* has 3"):
         run(tmp_path, data=fewer)
-    named = SITE("identity", "trunk", 10, image_shape=(1, 28, 28), classes=list("abcdefghij"))
+    named = SITE("identity", "lateral", 10, image_shape=(1, 28, 28), classes=list("abcdefghij"))
     with pytest.raises(DataError, match="build the model for this data"):
         run(tmp_path, named)
     empty = dataclasses.replace(data, labels=data.labels % 9)

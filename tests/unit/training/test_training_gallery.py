@@ -18,7 +18,7 @@ SHAPE = (3, 16, 24)
 def site(**options):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        return SITE("pyramid", "trunk", 3, image_shape=SHAPE, extractor_options=OPTIONS, **options)
+        return SITE("pyramid", "lateral", 3, image_shape=SHAPE, extractor_options=OPTIONS, **options)
 
 
 def data(n=60, marks=None):
@@ -72,7 +72,7 @@ def test_exemplars_are_those_that_meet_the_prototypes():
 def test_a_decoder_learns_and_leaves_the_model_as_it_is():
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        model = SITE(torch.nn.Conv2d(3, 12, 2, stride=2), "trunk", 3, image_shape=SHAPE)
+        model = SITE(torch.nn.Conv2d(3, 12, 2, stride=2), "lateral", 3, image_shape=SHAPE)
     pictures = data()
     decoder = unchanged(model, lambda: train_decoder(model, pictures, rng=make_rng(0), steps=80))
     with torch.no_grad():
@@ -116,7 +116,7 @@ def test_where_several_labels_are_true_each_has_exemplars():
 
 
 def test_pixels_need_no_gallery():
-    digits = SITE("identity", "trunk", 3, image_shape=SHAPE)
+    digits = SITE("identity", "lateral", 3, image_shape=SHAPE)
     with pytest.raises(NotApplicableError, match="pictures already"):
         make_gallery(digits, data(), rng=make_rng(0))
 

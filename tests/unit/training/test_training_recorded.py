@@ -15,9 +15,10 @@ from torchsite.evaluation.training_log import read_log
 from torchsite.model import SITE
 from torchsite.training import fit
 from torchsite.training.recipes import override
-from training_makers import PYRAMID, TINY, digits
+from training_makers import PYRAMID, digits
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_losses.json").read_text())
+TRUNK = {"widths": (4, 8), "code": 8, "trunk": (4, 4, 4)}
 SMALL = {
     "batch_size": 20,
     "precision": "32",
@@ -40,7 +41,7 @@ def make_model(recipe):
             10,
             image_shape=(1, 28, 28),
             extractor_options={} if identity else PYRAMID,
-            generator_options=TINY,
+            generator_options=TRUNK,
             zero_sum=recipe.model.zero_sum,
         ).double()
 

@@ -75,7 +75,7 @@ def test_nothing_hidden_changes_nothing_and_all_hidden_covers_all(library):
 
 def test_learned_features_have_no_picture_but_those_of_a_gallery():
     pyramid = {"depth": 2, "widths": (4, 4, 4), "common": 4}
-    make = lambda: SITE("pyramid", "trunk", 3, image_shape=(3, 32, 24), extractor_options=pyramid)  # noqa: E731
+    make = lambda: SITE("pyramid", "lateral", 3, image_shape=(3, 32, 24), extractor_options=pyramid)  # noqa: E731
     models = {"learned": seeded(make), "gallery": seeded(make), "colours": colours()}
     models["gallery"].gallery = noise_gallery(models["gallery"])
     library = Library({n: Served(n, model, samples_for(model.config)) for n, model in models.items()})

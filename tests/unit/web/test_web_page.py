@@ -45,7 +45,7 @@ def package(folder, content=CONTENT):
 
 def learned():
     options = {"depth": 2, "widths": (4, 4, 4), "common": 4}
-    return seeded(lambda: SITE("pyramid", "trunk", 3, image_shape=(3, 20, 26), extractor_options=options))
+    return seeded(lambda: SITE("pyramid", "lateral", 3, image_shape=(3, 20, 26), extractor_options=options))
 
 
 @pytest.mark.parametrize(("cells", "pixels"), [(7, 28), (16, 16), (5, 12), (9, 4)])

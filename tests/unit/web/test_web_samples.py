@@ -19,7 +19,7 @@ def test_digits_for_a_model_of_digits():
 
 def test_drawn_clothes_for_a_model_of_clothes():
     names = CATALOGUE["fashion_mnist"].classes
-    model = seeded(lambda: SITE("identity", "trunk", 10, image_shape=(1, 28, 28), classes=names))
+    model = seeded(lambda: SITE("identity", "lateral", 10, image_shape=(1, 28, 28), classes=names))
     samples = samples_for(model.config)
     assert all(name.startswith("drawn") for name in samples.names)
     assert float(samples.images[:, :, :2, :2].max()) < 0.2  # on black
@@ -63,7 +63,7 @@ def test_folders_are_served_beside_the_shipped_models(tmp_path):
 
 
 def test_pictures_of_two_channels_cannot_be_shown(tmp_path):
-    model = seeded(lambda: SITE("identity", "trunk", 2, image_shape=(2, 16, 16)))
+    model = seeded(lambda: SITE("identity", "lateral", 2, image_shape=(2, 16, 16)))
     model.save_pretrained(tmp_path / "odd")
     with pytest.raises(ConfigError, match="one or three channels"):
         Library.open([tmp_path / "odd"])

@@ -26,7 +26,7 @@ def seeded(build):
 
 
 def digits():
-    return seeded(lambda: SITE("identity", "trunk", 10, image_shape=(1, 28, 28), generator_options=TINY))
+    return seeded(lambda: SITE("identity", "lateral", 10, image_shape=(1, 28, 28), generator_options=TINY))
 
 
 def black_box():
@@ -35,7 +35,7 @@ def black_box():
 
 
 def colours():
-    return seeded(lambda: SITE("identity", "trunk", 3, image_shape=(3, 32, 24), generator_options=TINY))
+    return seeded(lambda: SITE("identity", "lateral", 3, image_shape=(3, 32, 24), generator_options=TINY))
 
 
 def library():
