@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from torchsite.data import Dataset, load_dataset
-from torchsite.data import sample as embedded
+from torchsite.data import formats as embedded
 from torchsite.randomness import make_rng
 
 SEED = 20210

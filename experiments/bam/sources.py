@@ -8,9 +8,8 @@ from pathlib import Path
 from PIL import Image, ImageOps
 
 from experiments.bam.dataset import OPAQUE, BamDataset, compose
-from torchsite.data.decoding import decode_all
 from torchsite.data.folders import list_classes, list_split
-from torchsite.data.imagecache import Listing, load_pictures
+from torchsite.data.imagecache import Listing, decode_all, load_pictures
 from torchsite.data.paths import search_directories
 from torchsite.data.pictures import UnreadableImageError, opened
 from torchsite.data.request import Request

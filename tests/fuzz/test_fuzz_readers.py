@@ -177,7 +177,7 @@ def test_weights_that_are_no_numbers_are_refused(value, tmp_path):
 
 
 def test_a_header_that_promises_much_is_refused(tmp_path):
-    from torchsite.data.idx import read_idx
+    from torchsite.data.formats import read_idx
 
     (tmp_path / "huge").write_bytes(bytes([0, 0, 8, 3]) + b"\x7f\xff\xff\xff" * 3)
     with pytest.raises(DataError):

@@ -9,8 +9,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from experiments.bam.dataset import _draw
 from torchsite.data import Dataset, batches, to_float
-from torchsite.data.idx import read_idx
-from torchsite.data.splitting import held_out
+from torchsite.data.folders import held_out
+from torchsite.data.formats import read_idx
 from torchsite.errors import DataError
 from torchsite.randomness import make_rng
 

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from torchsite.data.archives import whole_directory
+from torchsite.data.paths import whole_directory
 from torchsite.files import printable, write_atomically
 from torchsite.results import Result
 

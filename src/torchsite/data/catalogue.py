@@ -8,11 +8,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from torchsite.data.cifar import bin_files, read_bin_folder
 from torchsite.data.dataset import Dataset
 from torchsite.data.download import Remote
-from torchsite.data.food101 import food_files, read_food101
-from torchsite.data.idx import find_idx, idx_files, read_idx_folder
+from torchsite.data.formats import (
+    bin_files,
+    find_idx,
+    food_files,
+    idx_files,
+    read_bin_folder,
+    read_food101,
+    read_idx_folder,
+)
 from torchsite.data.request import Request
 from torchsite.shapes import Labels, Pixels
 
@@ -22,12 +28,14 @@ class Entry:
     """A published data set: its classes, how it lies on disk, its original archives, where to fetch it.
 
     `folders` are the usual ones below a data directory, `files` names those of a split, `read` reads them.
+    `pictures` are folders with class folders below `train/` and `test/`.
     """
 
     title: str
     classes: tuple[str, ...]
     home: str
     folders: tuple[str, ...] = ()
+    pictures: tuple[str, ...] = ()
     files: Callable[[str], tuple[str, ...]] = lambda half: ()
     read: Callable[[Path, Request], tuple[Pixels, Labels] | Dataset] | None = None
     checksums: Mapping[str, str] = field(default_factory=dict)
@@ -35,16 +43,20 @@ class Entry:
     remotes: tuple[Remote, ...] = ()
 
     def found(self, folder: Path, half: str) -> tuple[Path, ...] | None:
-        """The files of a split in `folder`, if all are there."""
+        """The files of a split in `folder`, if there are any and all are there."""
         paths = [find_idx(folder, name) for name in self.files(half)]
         present = tuple(path for path in paths if path is not None)
-        return present if len(present) == len(paths) else None
+        return present if 0 < len(present) == len(paths) else None
 
 
 DIGITS = tuple("0123456789")
 CLOTHES = (
     *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
     *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+)
+LAND = (
+    *("AnnualCrop", "Forest", "HerbaceousVegetation", "Highway", "Industrial"),
+    *("Pasture", "PermanentCrop", "Residential", "River", "SeaLake"),
 )
 THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
@@ -128,9 +140,16 @@ CATALOGUE: Mapping[str, Entry] = {
         classes=(),
         home="https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/",
         folders=("food-101", "food101", "food101/food-101", "."),
+        pictures=("food101-64px", "food101"),
         files=food_files,
         read=read_food101,
         archives=("food-101.tar.gz",),
         remotes=(Remote("food-101.tar.gz", "md5:85eeb15f3717b99a5da872d97d918f87", ZURICH),),
+    ),
+    "eurosat": Entry(
+        title="EuroSAT, 64×64 satellite pictures of ten kinds of land",
+        classes=LAND,
+        home="https://github.com/phelber/EuroSAT",
+        pictures=("eurosat-64px", "eurosat"),
     ),
 }

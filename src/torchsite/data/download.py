@@ -1,22 +1,25 @@
-"""Fetch a published file over https: resumed if interrupted, checked before it gets its name.
+"""Fetch published files over https, and unpack archives: what has its final name is whole.
 
-A download grows in a `.part` file beside its target. Only a complete file with the published checksum is
-renamed, in one step, so a file that has its final name is a whole one.
+A download grows beside its target and gets its name when its checksum is the published one. An archive is
+unpacked once, into the cache; links, devices and paths that lead outside are refused.
 """
 
 import hashlib
 import logging
-import urllib.error
+import shutil
+import tarfile
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+import zlib
 from dataclasses import dataclass
-from http.client import HTTPException, HTTPResponse
-from pathlib import Path
+from functools import partial
+from http.client import HTTPException
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from torchsite.data.paths import cache_directory, sweep, whole_directory
 from torchsite.data.progress import progress_bar
 from torchsite.errors import DataError
+from torchsite.files import write_atomically
 
 BLOCK = 1 << 18
 TIMEOUT = 30.0
@@ -39,22 +42,35 @@ class Remote:
 
 def fetch(remote: Remote, folder: Path, *, progress: bool = True) -> Path:
     """The file in `folder`, from the first mirror that offers it whole."""
-    target = folder / remote.name
-    if target.is_file():
-        return target
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _part_file(target) as part:
-            if target.is_file():  # another process was faster
-                Path(part.name).unlink(missing_ok=True)
-            else:
-                _fetch_from_any(remote, part, progress)
-                Path(part.name).replace(target)
-    except PermissionError as error:
-        raise DataError(
-            f"cannot write {target} ({error}): set TORCHSITE_CACHE to a writable directory"
-        ) from error
-    return target
+    target, failures = folder / remote.name, []
+    for url in remote.urls:
+        if target.is_file():
+            return target
+        try:
+            sweep(folder)
+            return write_atomically(target, partial(_download, url, remote.checksum, progress))
+        except PermissionError as error:
+            raise DataError(
+                f"cannot write {target} ({error}): set TORCHSITE_CACHE to a writable directory"
+            ) from error
+        except (OSError, HTTPException) as error:
+            failures.append(f"  {url}: {error}")
+    raise DataError("\n".join([f"could not fetch {remote.name}:", *failures]))
+
+
+def _download(url: str, checksum: str, progress: bool, part: Path) -> None:
+    """All of a file; a wrong checksum, also of one that ended early, is an OSError."""
+    logger.info("fetching %s", url)
+    request = urllib.request.Request(url, headers={"User-Agent": "torchsite"})
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as response, part.open("wb") as out:
+        total = response.headers.get("Content-Length")
+        title = url.rsplit("/", 1)[-1]
+        with progress_bar(title, int(total) if total else None, enabled=progress, bytes_=True) as advance:
+            while block := response.read(BLOCK):
+                advance(out.write(block))
+    with part.open("rb") as whole:
+        if (found := digest(whole, checksum)) != checksum:
+            raise OSError(f"wrong checksum, expected {checksum}, got {found}; what came was thrown away")
 
 
 def digest(stream: BinaryIO, like: str) -> str:
@@ -64,70 +80,53 @@ def digest(stream: BinaryIO, like: str) -> str:
     return f"{kind}:{state.hexdigest()}"
 
 
-def _fetch_from_any(remote: Remote, part: BinaryIO, progress: bool) -> None:
-    failures = []
-    for url in remote.urls:
-        try:
-            _continue_download(url, part, progress)
-        except (OSError, HTTPException) as error:
-            failures.append(f"{url}: {error}")
-            continue
-        part.seek(0)
-        if digest(part, remote.checksum) == remote.checksum:
-            return
-        part.truncate(0)
-        failures.append(f"{url}: wrong checksum, expected {remote.checksum}; what came was thrown away")
-    reasons = "\n".join(f"  {failure}" for failure in failures)
-    raise DataError(f"could not fetch {remote.name}:\n{reasons}")
+def unpacked(archive: Path, *, progress: bool = True) -> Path:
+    """The directory with the content of a tar archive."""
+    status = archive.stat()
+    key = hashlib.sha256(
+        repr((str(archive.resolve()), status.st_size, status.st_mtime_ns)).encode()
+    ).hexdigest()
+    target = cache_directory() / "unpacked" / f"{archive.name.split('.')[0]}-{key[:16]}"
+    if not target.is_dir():
+        with whole_directory(target) as folder:
+            _unpack(archive, folder, progress)
+    return target
 
 
-def _continue_download(url: str, part: BinaryIO, progress: bool) -> None:
-    """Append what is missing; a server that cannot resume, or has nothing more, makes us start again."""
-    start = part.seek(0, 2)
+def _unpack(archive: Path, folder: Path, progress: bool) -> None:
     try:
-        response = _open(url, start)
-    except urllib.error.HTTPError as error:
-        if error.code != 416 or not start:
-            raise
-        start, response = 0, _open(url, 0)
-    with response:
-        if response.status != 206:
-            start = 0
-        part.truncate(start)
-        part.seek(start)
-        _copy(response, part, url, start, progress)
+        with (
+            archive.open("rb") as stream,
+            tarfile.open(fileobj=stream, mode="r|*") as members,
+            progress_bar(
+                f"unpacking {archive.name}", archive.stat().st_size, enabled=progress, bytes_=True
+            ) as advance,
+        ):
+            before = 0
+            for member in members:
+                _write_member(members, member, folder, archive)
+                advance(stream.tell() - before)
+                before = stream.tell()
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise DataError(
+            f"{archive} is truncated or damaged ({error}): delete it and fetch it again"
+        ) from error
 
 
-def _open(url: str, start: int) -> HTTPResponse:
-    request = urllib.request.Request(url, headers={"User-Agent": "torchsite"})
-    if start:
-        request.add_header("Range", f"bytes={start}-")
-    logger.info("fetching %s from byte %d", url, start)
-    response: HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT)
-    return response
-
-
-def _copy(response: HTTPResponse, part: BinaryIO, url: str, start: int, progress: bool) -> None:
-    announced = response.headers.get("Content-Length")
-    total = start + int(announced) if announced else None
-    with progress_bar(url.rsplit("/", 1)[-1], total, enabled=progress, bytes_=True) as advance:
-        advance(start)
-        while block := response.read(BLOCK):
-            part.write(block)
-            advance(len(block))
-    part.flush()
-    if total is not None and part.tell() != total:
-        raise OSError(f"the connection ended after {part.tell():,} of {total:,} bytes: call again to resume")
-
-
-@contextmanager
-def _part_file(target: Path) -> Iterator[BinaryIO]:
-    """The growing file, ours alone: another process that wants the same file waits, then finds it done."""
-    with target.with_name(f"{target.name}.part").open("ab+") as part:
-        try:
-            import fcntl
-        except ImportError:  # no such lock on this system: the checksum still guards the result
-            yield part
-            return
-        fcntl.flock(part, fcntl.LOCK_EX)
-        yield part
+def _write_member(members: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, archive: Path) -> None:
+    """Regular files below `folder` only: links, devices and paths that lead outside are refused."""
+    path = PurePosixPath(member.name)
+    if member.isdir():
+        return
+    if not member.isfile() or path.is_absolute() or ".." in path.parts or "\\" in member.name:
+        raise DataError(
+            f"{archive} holds {member.name!r}, which is no plain file inside it: fetch the original"
+        )
+    if any(part.startswith("._") for part in path.parts):  # what macOS leaves in archives
+        return
+    content = members.extractfile(member)
+    assert content is not None  # it is a regular file
+    target = folder.joinpath(*path.parts)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with content, target.open("wb") as out:
+        shutil.copyfileobj(content, out)

@@ -1,19 +1,22 @@
 """Any folder with one sub-folder per class is a data set.
 
 `train/` and `test/` (or `val/`, `valid/`, `validation/`) hold the class folders of the two halves; without
-them a seed splits the pictures, every class in proportion.
+them a seed splits the pictures, every class in proportion, groups never torn apart.
 """
 
-from collections.abc import Callable, Hashable
+import os
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
+
+import torch
 
 from torchsite.data.dataset import Dataset
 from torchsite.data.imagecache import Listing, load_pictures
 from torchsite.data.request import Request
-from torchsite.data.splitting import held_out
 from torchsite.errors import DataError
 from torchsite.files import printable
-from torchsite.randomness import make_rng
+from torchsite.randomness import Rng, make_rng
 
 EXTENSIONS = (
     ".bmp",
@@ -50,7 +53,8 @@ def list_split(folder: Path, request: Request, group: Callable[[Path], Hashable]
     train = _split_folder(folder, "train")
     if train is None:
         return _half(list_classes(folder), request, group)
-    classes = list_classes(train).classes
+    classes = tuple(printable(name) for name in _class_folders(train))
+    _check_classes(train, classes, None)
     mine = _split_folder(folder, request.split)
     if mine is None:
         raise DataError(
@@ -71,6 +75,27 @@ def list_classes(folder: Path, classes: tuple[str, ...] | None = None, name: str
         files += pictures
         labels += [label] * len(pictures)
     return Listing(name or printable(folder.resolve().name), folder, tuple(files), tuple(labels), names)
+
+
+def held_out(labels: Sequence[int], groups: Sequence[Hashable], share: float, rng: Rng) -> frozenset[int]:
+    """The rows that go to the test half.
+
+    Each class gives `share` of its pictures, at least one, and keeps at least one. Groups (pictures that show
+    the same thing) come in random order; one is held out if none of its classes gives more than its share.
+    """
+    totals = Counter(labels)
+    room = Counter({label: min(n - 1, max(1, round(share * n))) for label, n in totals.items()})
+    members: dict[Hashable, list[int]] = {}
+    for row, group in enumerate(groups):
+        members.setdefault(group, []).append(row)
+    rows_of = list(members.values())
+    chosen: set[int] = set()
+    for which in torch.randperm(len(rows_of), generator=rng).tolist():
+        wanted = Counter(labels[row] for row in rows_of[which])
+        if wanted <= room:
+            room -= wanted
+            chosen.update(rows_of[which])
+    return frozenset(chosen)
 
 
 def _half(whole: Listing, request: Request, group: Callable[[Path], Hashable]) -> Listing:
@@ -110,10 +135,15 @@ def _check_classes(folder: Path, found: tuple[str, ...], expected: tuple[str, ..
 
 
 def _pictures(folder: Path, class_name: str) -> list[str]:
-    paths = sorted((folder / class_name).rglob("*"))
-    pictures = [path for path in paths if path.suffix.lower() in EXTENSIONS and path.name[0] not in "._"]
+    pictures = [
+        (*inside, name)
+        for root, _, names in os.walk(folder / class_name)
+        for inside in [Path(root).relative_to(folder).parts]
+        for name in names
+        if name.lower().endswith(EXTENSIONS) and name[0] not in "._"
+    ]
     if not pictures:
         raise DataError(
             f"{folder / class_name} has no pictures ({', '.join(EXTENSIONS)}): fill or remove the folder"
         )
-    return [path.relative_to(folder).as_posix() for path in pictures]
+    return ["/".join(parts) for parts in sorted(pictures)]

@@ -1,36 +1,41 @@
 """Decoded pictures, kept as one memory-mapped file per listing and size.
 
 The cache is written as a whole or not at all: a scratch directory gets its final name in one step. Its key is
-made of the pictures' paths, sizes and times, so a changed folder is decoded again. Decoding goes on where a
-killed process stopped, and is divided among the processes of a distributed run (`shards`).
+made of the pictures' paths, sizes and times, so a changed folder is decoded again. Of several processes that
+want the same pictures one decodes, on all cores (Pillow frees the interpreter while it works, so threads are
+enough); the others wait for it.
 """
 
 import hashlib
 import json
 import math
 import mmap
+import os
 import re
 import shutil
-import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
+from filelock import FileLock
 
-from torchsite.data.archives import whole_directory
 from torchsite.data.dataset import Dataset
-from torchsite.data.paths import cache_directory
-from torchsite.data.pictures import decode
+from torchsite.data.paths import cache_directory, whole_directory
+from torchsite.data.pictures import UnreadableImageError, decode
+from torchsite.data.progress import progress_bar
 from torchsite.data.request import Request
-from torchsite.data.shards import POLL_SECONDS, SILENCE_SECONDS, Shards
 from torchsite.data.stacks import COLOUR, n_channels
 from torchsite.errors import DataError, MissingExtraError
 
 FORMAT = 1
 N_LOOKED_AT = 20
+CHUNK = 256
+Picture = TypeVar("Picture")
 
 
 @dataclass(frozen=True)
@@ -59,16 +64,7 @@ def read_pictures(listing: Listing, request: Request) -> tuple[Dataset, Listing]
     size, channels = request.kept_size, usual_channels(listing)
     name = re.sub(r"[^ -~]", "_", listing.name)  # a path that any locale can write
     folder = cache_directory() / "pictures" / f"{name}-{size}-{_key(listing, size, channels)}"
-    existed = folder.is_dir()
-    opened = _open(folder)
-    if opened is None:
-        if existed:  # a damaged one; a whole one that appeared since is another process's work
-            shutil.rmtree(folder, ignore_errors=True)
-        _make(folder, listing, request, channels)
-        opened = _open(folder)
-    if opened is None:
-        raise DataError(f"{folder} was removed or damaged while it was read: call again")
-    pixels, kept = opened
+    pixels, kept = _open(folder) or _made(folder, listing, request, channels)
     if len(kept) < len(listing.files) and not request.skip_unreadable:
         first = min(set(range(len(listing.files))) - set(kept))
         decode(listing.paths[first], size, channels)  # says what is wrong with it
@@ -85,9 +81,9 @@ def read_pictures(listing: Listing, request: Request) -> tuple[Dataset, Listing]
 
 def usual_channels(listing: Listing) -> int:
     """How many channels the pictures have: as the first that can be looked at; three for colour and grey."""
-    for path in listing.paths[:N_LOOKED_AT]:
+    for file in listing.files[:N_LOOKED_AT]:
         try:
-            return n_channels(path)
+            return n_channels(listing.root / file)
         except MissingExtraError:
             raise
         except Exception:  # damaged files fail in many ways; reading them later says how
@@ -98,8 +94,11 @@ def usual_channels(listing: Listing) -> int:
 def _key(listing: Listing, size: int, channels: int) -> str:
     about = (FORMAT, size, str(listing.root.resolve()), *([channels] if channels != COLOUR else []))
     state = hashlib.sha256(repr(about).encode())
-    for file, path in zip(listing.files, listing.paths, strict=True):
-        status = path.stat() if path.exists() else None  # a file that is missing is an unreadable one
+    for file in listing.files:
+        try:
+            status = os.stat(f"{listing.root}/{file}")  # noqa: PTH116  # many times faster than paths
+        except OSError:
+            status = None  # a file that is missing is an unreadable one
         state.update(repr((file, status and (status.st_size, status.st_mtime_ns))).encode())
     return state.hexdigest()[:16]
 
@@ -129,56 +128,69 @@ def _mapped(path: Path) -> np.ndarray:
     return np.frombuffer(content, np.uint8)
 
 
-def _make(folder: Path, listing: Listing, request: Request, channels: int) -> None:
-    """Decode into shards beside the folder and join them there; another process may be faster."""
-    shards = Shards(
-        folder.with_name(f".{folder.name}.shards"),
+def _made(folder: Path, listing: Listing, request: Request, channels: int) -> tuple[np.ndarray, list[int]]:
+    """Decode into the folder, or wait for another process that does."""
+    try:
+        locks = cache_directory() / "locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        with FileLock(locks / f"{folder.name}.lock"):
+            if _open(folder) is None:
+                shutil.rmtree(folder, ignore_errors=True)  # a damaged one
+                with whole_directory(folder) as scratch:
+                    _decode_into(scratch, listing, request, channels)
+            opened = _open(folder)
+    except OSError as error:
+        raise DataError(
+            f"cannot write to the cache in {folder.parent} ({error}): free space there or set "
+            "TORCHSITE_CACHE to another directory"
+        ) from error
+    if opened is None:
+        raise DataError(f"{folder} was removed or damaged while it was read: call again")
+    return opened
+
+
+def _decode_into(folder: Path, listing: Listing, request: Request, channels: int) -> None:
+    size, kept = request.kept_size, []
+    pictures = decode_all(
         listing.paths,
-        partial(decode, size=request.kept_size, channels=channels),
-        folder.is_dir,
+        partial(decode, size=size, channels=channels),
         title=f"decoding {listing.name}",
         skip=request.skip_unreadable,
         progress=request.progress,
     )
-    try:
-        shards.folder.mkdir(parents=True, exist_ok=True)
-        if shards.fill():
-            with whole_directory(folder) as scratch:
-                _join(scratch, shards, listing, request.kept_size, channels)
-        else:
-            _wait(folder, shards)
-    except OSError as error:
-        if _open(folder) is None:
-            raise DataError(
-                f"cannot write to the cache in {folder.parent} ({error}): free space there or set "
-                "TORCHSITE_CACHE to another directory"
-            ) from error
-    finally:
-        if folder.is_dir():
-            shutil.rmtree(shards.folder, ignore_errors=True)
-        else:
-            with suppress(OSError):
-                shards.folder.rmdir()  # unless some shards are finished: they wait for the next attempt
-
-
-def _join(scratch: Path, shards: Shards, listing: Listing, size: int, channels: int) -> None:
-    kept = shards.join(scratch / "pixels.bin")
+    with (folder / "pixels.bin").open("wb") as out:
+        for row, picture in enumerate(pictures):
+            if picture is not None:
+                out.write(picture.tobytes())
+                kept.append(row)
     if not kept:
-        shutil.rmtree(shards.folder, ignore_errors=True)
         raise DataError(
             f"none of the {len(listing.files)} pictures in {listing.root} can be read: check the files"
         )
     about = {"shape": [len(kept), channels, size, size], "kept": kept, "root": str(listing.root)}
-    (scratch / "about.json").write_text(json.dumps(about), encoding="utf-8")
+    (folder / "about.json").write_text(json.dumps(about), encoding="utf-8")
 
 
-def _wait(folder: Path, shards: Shards) -> None:
-    """Until the first rank has joined the shards."""
-    end = time.monotonic() + SILENCE_SECONDS
-    while _open(folder) is None:
-        if not shards.folder.is_dir() and time.monotonic() > end:
-            raise DataError(f"{folder} was not made by the first process: look at what it says")
-        time.sleep(POLL_SECONDS)
+def decode_all(
+    paths: Sequence[Path], decode: Callable[[Path], Picture], *, title: str, skip: bool, progress: bool
+) -> Iterator[Picture | None]:
+    """The pictures in order; None for an unreadable one if `skip` allows it, else its error."""
+    attempt = partial(_or_none, decode) if skip else decode
+    with (
+        ThreadPoolExecutor(max_workers=os.cpu_count()) as pool,
+        progress_bar(title, len(paths), enabled=progress) as advance,
+    ):
+        for start in range(0, len(paths), CHUNK):
+            for picture in pool.map(attempt, paths[start : start + CHUNK]):
+                advance(1)
+                yield picture
+
+
+def _or_none(decode: Callable[[Path], Picture], path: Path) -> Picture | None:
+    try:
+        return decode(path)
+    except UnreadableImageError:
+        return None
 
 
 def _check_classes(listing: Listing, labels: torch.Tensor) -> None:

@@ -19,9 +19,9 @@ from pathlib import Path
 import torch
 
 from torchsite.data.dataset import Dataset, Marks
+from torchsite.data.folders import held_out
 from torchsite.data.imagecache import Listing, read_pictures
 from torchsite.data.request import SPLITS, Request
-from torchsite.data.splitting import held_out
 from torchsite.errors import DataError
 from torchsite.files import regular
 from torchsite.randomness import make_rng

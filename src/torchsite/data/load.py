@@ -10,10 +10,10 @@ from torch.nn.functional import interpolate
 from torchsite.data.catalogue import CATALOGUE
 from torchsite.data.dataset import Dataset
 from torchsite.data.folders import load_folder
+from torchsite.data.formats import read_sample
 from torchsite.data.paths import search_directories
 from torchsite.data.published import load_published
 from torchsite.data.request import Request
-from torchsite.data.sample import read_sample
 from torchsite.errors import ConfigError, DataError, did_you_mean
 from torchsite.shapes import Pixels
 
@@ -55,7 +55,7 @@ def load_dataset(
         margin=margin,
     )
     by_name = isinstance(name_or_folder, str) and name_or_folder in CATALOGUE
-    if by_name and margin != 1:
+    if by_name and margin != 1 and not CATALOGUE[request.name].pictures:
         raise ConfigError(f"margin is for folders of pictures: those of {request.name!r} have one size")
     if by_name:
         return resized(LOADERS.get(request.name, load_published)(request), size)

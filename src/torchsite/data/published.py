@@ -1,16 +1,18 @@
 """Find a catalogued data set on disk, or fetch it."""
 
 import logging
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from torchsite.data.archives import unpacked
 from torchsite.data.catalogue import CATALOGUE, Entry
 from torchsite.data.dataset import Dataset
-from torchsite.data.download import digest, fetch
-from torchsite.data.idx import open_maybe_gzipped
+from torchsite.data.download import digest, fetch, unpacked
+from torchsite.data.folders import load_folder
+from torchsite.data.formats import open_maybe_gzipped
 from torchsite.data.paths import cache_directory, search_directories
 from torchsite.data.request import Request
 from torchsite.errors import ConfigError, DataError
@@ -19,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class Find(NamedTuple):
-    """The folder and the files of a split."""
+    """The folder and the files of a split; no files: those of class folders below it."""
 
     folder: Path
     files: tuple[Path, ...]
@@ -28,25 +30,40 @@ class Find(NamedTuple):
 def load_published(request: Request) -> Dataset:
     """A catalogued set from disk; from its publisher if it is not there and `download` allows it."""
     entry = CATALOGUE[request.name]
-    assert entry.read is not None  # sets that have no reader are loaded elsewhere
     find = _search(entry, request) or _download(entry, request)
     logger.info("%s: reading %s", request.name, find.folder)
     if request.verify:
         _verify(entry, find, request)
+    if not find.files:
+        return _of_class_folders(find.folder, request)
+    assert entry.read is not None  # sets that have no reader are loaded elsewhere
     answer = entry.read(find.folder, request)
     if isinstance(answer, Dataset):
         return answer
     return Dataset(*answer, classes=entry.classes, name=request.name, split=request.split)
 
 
+def _of_class_folders(folder: Path, request: Request) -> Dataset:
+    """The pictures of a folder; one whose name ends in `-64px` holds pictures of 64 pixels."""
+    side = re.search(r"-(\d+)px$", folder.name)
+    if side and request.size is None:
+        request = replace(request, size=int(side[1]))
+    return replace(load_folder(folder, request), name=request.name)
+
+
 def missing_message(request: Request, entry: Entry) -> str:
     """What to fetch, from where, and which directory to name."""
     looked = ", ".join(str(place) for place in search_directories(request.data_dir))
-    names, folders = ", ".join(entry.files(request.half)), ", ".join(entry.folders)
+    names = ", ".join(entry.files(request.half))
     urls = [url for remote in entry.remotes for url in remote.urls[:1]] or [entry.home]
     lines = [
         f"{request.name} ({entry.title}) is not here: looked in {looked}",
-        f"  expected {names} in one of: {folders}",
+        *([f"  expected {names} in one of: {', '.join(entry.folders)}"] if names else []),
+        *(
+            [f"  or CLASS/*.jpg in train/ and test/ of: {', '.join(entry.pictures)}"]
+            if entry.pictures
+            else []
+        ),
         *([f"  or the archive {' or '.join(entry.archives)}"] if entry.archives else []),
         f"  fetch {' '.join(urls)}",
         "  into a directory, and name it with data_dir=… or the environment variable TORCHSITE_DATA",
@@ -62,6 +79,9 @@ def _search(entry: Entry, request: Request) -> Find | None:
                 files = entry.found(root / folder, request.half)
                 if files and not _is_another_set(entry, files, request.half):
                     return Find(root / folder, files)
+        for folder in entry.pictures:
+            if (place / folder / "train").is_dir():
+                return Find(place / folder, ())
     return None
 
 

@@ -1,5 +1,6 @@
 import gzip
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from data_makers import (
     idx_bytes,
     picture,
     write_all,
+    write_folder,
     write_idx,
     write_tar,
 )
@@ -161,6 +163,30 @@ def test_food101_as_published(tmp_path):
     write_all(root / "meta", {"train.txt": b"../../etc/passwd"})
     with pytest.raises(DataError, match="apple_pie"):
         load_dataset("food101", data_dir=tmp_path, download=False, size=16)
+
+
+@pytest.mark.parametrize(("folder", "side"), [("eurosat-8px", 8), ("eurosat", 128)])
+def test_class_folders_of_a_published_set(tmp_path, monkeypatch, folder, side):
+    monkeypatch.setitem(CATALOGUE, "eurosat", replace(CATALOGUE["eurosat"], pictures=(folder,)))
+    with pytest.raises(DataError, match=rf"train/ and test/ of: {folder}"):
+        load_dataset("eurosat", data_dir=tmp_path, download=False)
+    for half, n in (("train", 3), ("test", 2)):
+        write_folder(tmp_path / folder / half, ("Forest", "River"), n)
+    data = load_dataset("eurosat", "test", data_dir=tmp_path, download=False)
+    assert (data.name, data.classes, data.counts) == ("eurosat", ("Forest", "River"), (2, 2))
+    assert data.size == (side, side)
+    with_margin = load_dataset("eurosat", data_dir=tmp_path, download=False, size=8, margin=1.5)
+    assert with_margin.size == (8, 8)
+    assert with_margin.margin == 1.5
+
+
+def test_the_published_layout_of_food101_comes_first(tmp_path):
+    write_folder(tmp_path / "food101-64px" / "train")
+    assert load_dataset("food101", data_dir=tmp_path, download=False).classes == ("cat", "dog")
+    write_all(tmp_path / "food101" / "meta", {"train.txt": b"pie/1"})
+    (tmp_path / "food101" / "images" / "pie").mkdir(parents=True)
+    picture().save(tmp_path / "food101" / "images" / "pie" / "1.jpg")
+    assert load_dataset("food101", data_dir=tmp_path, download=False).classes == ("pie",)
 
 
 def test_unknown_names_options_and_directories(tmp_path, monkeypatch):

@@ -46,6 +46,12 @@ def test_ten_classes_of_food(split, n):
     assert data.skipped == 0
 
 
+@pytest.mark.parametrize(("name", "split", "n"), [("eurosat", "test", 3_000), ("food101", "test", 25_247)])
+def test_copies_of_64_pixels(name, split, n):
+    data = load_dataset(name, split, download=False)
+    assert tuple(data.images.shape) == (n, 3, 64, 64)
+
+
 @pytest.mark.parametrize("split", ["train", "test"])
 @pytest.mark.parametrize(("objects", "n_classes"), [("fruit", None), ("pets", 10), ("coco", 10)])
 def test_bam_composes_every_pair(split, objects, n_classes):

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from torchsite.data import load_dataset, sample
+from torchsite.data import formats, load_dataset
 
 
 @pytest.mark.parametrize(("split", "n"), [("train", 5000), ("test", 1000), ("val", 1000)])
@@ -14,8 +14,8 @@ def test_the_sample_is_whole_and_balanced(split, n):
 
 
 def test_the_file_is_near_one_megabyte_and_attributed():
-    assert 0.5e6 < sample.SHEET.stat().st_size < 1.2e6
-    text = sample.SHEET.with_suffix(".txt").read_text()
+    assert 0.5e6 < formats.SHEET.stat().st_size < 1.2e6
+    text = formats.SHEET.with_suffix(".txt").read_text()
     assert "LeCun" in text
     assert "Share Alike 3.0" in text
 
