@@ -1,5 +1,7 @@
 // Answers from this browser alone: a worker runs the model, and pictures are prepared here.
 
+import { toBase64 } from "./base64.js";
+
 const LUMA = [0.299, 0.587, 0.114];
 
 /** A picture file as the model takes it: upright, on white, its size (aspect kept, centre crop), PNG in base64. */
@@ -19,8 +21,7 @@ async function prepared({ image_shape: [channels, rows, cols], margin = 1 }, fil
   tone(picture.data, channels === 1, invert);
   context.putImageData(picture, 0, 0);
   const png = await context.canvas.convertToBlob({ type: "image/png" });
-  const bytes = new Uint8Array(await png.arrayBuffer());
-  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+  return toBase64(new Uint8Array(await png.arrayBuffer()));
 }
 
 /** The middle square of a picture, halved until one smooth step brings it to its size. */

@@ -1,5 +1,6 @@
 // What the brush has hidden of a picture, and what became of the logit: the live form of patch deletion.
 
+import { toBase64, toBytes } from "./base64.js";
 import { byId, make, number } from "./dom.js";
 import { titled } from "./rows.js";
 
@@ -26,21 +27,20 @@ export class Mask {
     if (!this.hidden.some(Boolean)) return null;
     const bytes = new Uint8Array(Math.ceil(this.hidden.length / 8));
     this.hidden.forEach((bit, i) => (bytes[i >> 3] |= bit << (7 - (i & 7))));
-    return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+    return toBase64(bytes);
   }
 
   /** The mask of a link; null if it belongs to pictures of another size. */
   static from(base64, rows, cols) {
     const mask = new Mask(rows, cols);
-    let text;
     try {
-      text = atob(base64);
+      const bytes = toBytes(base64);
+      if (bytes.length !== Math.ceil(mask.hidden.length / 8)) return null;
+      mask.hidden.forEach((_, i) => (mask.hidden[i] = (bytes[i >> 3] >> (7 - (i & 7))) & 1));
+      return mask;
     } catch {
       return null;
     }
-    if (text.length !== Math.ceil(mask.hidden.length / 8)) return null;
-    mask.hidden.forEach((_, i) => (mask.hidden[i] = (text.charCodeAt(i >> 3) >> (7 - (i & 7))) & 1));
-    return mask;
   }
 
   /** The hidden pixels in one colour, the others transparent. */

@@ -1,5 +1,6 @@
 // The answer to a question from a model's own outputs: what torchsite.web.engine and .rendering do on the server.
 
+import { toBytes } from "./base64.js";
 import { Gallery } from "./gallery.js";
 import { centred, cosine, mask, masked, moved, sampler, seen } from "./poses.js";
 
@@ -11,10 +12,7 @@ const gained = (values) => values.reduce((total, value) => total + Math.max(0, v
 const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 const argmax = (values) => values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
 
-export function floats(base64) {
-  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-  return new Float32Array(bytes.buffer);
-}
+export const floats = (base64) => new Float32Array(toBytes(base64).buffer);
 
 /** The cells that each pixel of one axis takes from, and how much: a matrix of (cells, pixels) without its zeros. */
 function taps(matrix, cells, pixels) {
@@ -93,7 +91,7 @@ export function hiddenPicture(picture, movedOne, hides, { channels }) {
 
 /** The pixels that a brush hides, from one bit each. */
 export function bits(base64, n) {
-  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const bytes = toBytes(base64);
   return Float32Array.from({ length: n }, (_, i) => (bytes[i >> 3] >> (7 - (i & 7))) & 1);
 }
 

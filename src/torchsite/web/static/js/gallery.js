@@ -1,11 +1,13 @@
 // Which exemplar a prototype of learned features fits best, and where: what torchsite.model.gallery does.
 
+import { toBytes } from "./base64.js";
+
 /** One axis of cells averaged to fewer, as torch's adaptive pooling does: for each new cell the old ones it covers. */
 const covered = (from, to) => Array.from({ length: to }, (_, i) => [Math.floor((i * from) / to), Math.ceil(((i + 1) * from) / to)]);
 
 export class Gallery {
   constructor({ labels, pictures, size, cells, reach, limits, keys }, shape) {
-    const bytes = Int8Array.from(atob(keys), (letter) => letter.charCodeAt(0));
+    const bytes = new Int8Array(toBytes(keys).buffer);
     Object.assign(this, { labels, pictures, size, cells, reach, shape });
     this.n = bytes.length / labels.length; // numbers in a key
     this.keys = Float32Array.from(bytes, (byte, i) => byte * limits[Math.floor(i / this.n)]);

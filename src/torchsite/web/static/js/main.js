@@ -4,20 +4,23 @@ import { answers } from "./answers.js";
 import { Mask, showBrushed } from "./brush.js";
 import { Chart } from "./chart.js";
 import { onTheme } from "./colours.js";
+import { offer, showControls } from "./controls.js";
 import { byId, fill, number, say, settled } from "./dom.js";
+import { Hand } from "./hand.js";
 import { Latest } from "./latest.js";
 import { look } from "./maps.js";
 import { ClassBars, showDetails, showWhy, tellDetails } from "./panels.js";
 import { Row, titled } from "./rows.js";
+import { REST, tidy } from "./pose.js";
 import { Sources } from "./sources.js";
-import { REST, Stage, tidy } from "./stage.js";
+import { Stage } from "./stage.js";
 import { START, fitsALink, fromAddress, poseOf, toAddress } from "./state.js";
 
 const SWEEP_STEP = 6;
 const REST_MILLISECONDS = 350;
 
 const page = { state: { ...START }, source: null, models: [], samples: [], answer: null, pose: null, mask: null, runnerUp: null, sweeping: false, times: [] };
-const stage = new Stage(byId("stage"), (pose) => change({ ...tidy(pose) }));
+const stage = new Stage(byId("stage"));
 const rows = { first: new Row("first", (value) => change({ first: value })), second: new Row("second", (value) => change({ second: value })) };
 const bars = new ClassBars((index) => change({ of: page.state.of === names()[index] ? null : names()[index] }));
 const chart = new Chart();
@@ -36,9 +39,19 @@ const isLive = (choice) => {
 /** The only way to change what is shown. */
 function change(changes) {
   Object.assign(page.state, changes);
-  showControls();
+  showState();
   ask();
   remember();
+}
+
+/** Controls and stage as the state says. */
+function showState() {
+  const { state } = page;
+  showControls(state);
+  look.opacity = state.over;
+  sources.mark(state.image ? null : state.sample);
+  Object.assign(stage, { pose: poseOf(state), corners: state.corners, cover: state.hidden ? page.mask.painted(stage.mean) : null });
+  stage.draw();
 }
 
 function choosePicture({ sample = null, image = null }) {
@@ -60,21 +73,18 @@ async function sendFile(file, invert) {
 
 function question(methods) {
   const { sample, image, of, against, corners, hidden } = page.state;
-  const asked = { ...poseOf(page.state), methods, class: of, against: against ?? page.runnerUp, corners, hidden };
+  const asked = { ...poseOf(page.state), methods, class: of, against: against ?? page.runnerUp, corners, hidden, pictures: false };
   return image ? { ...asked, image } : { ...asked, sample };
 }
 
-function choices() {
-  return ["first", "second"].map((place) => page.state[place]).filter(Boolean);
-}
-
-const shownRows = () => ["first", "second"].filter((place) => page.state[place]);
+const places = () => ["first", "second"].filter((place) => page.state[place]);
+const choices = () => places().map((place) => page.state[place]);
 
 function ask() {
   const methods = choices().filter(isLive);
   if (!methods.length) methods.push(`${model().kind === "site" ? "self_explanation" : "grad_cam"}@${model().name}`);
   const asked = { model: page.state.model, question: question(methods), pose: poseOf(page.state) };
-  for (const place of shownRows())
+  for (const place of places())
     if (!isLive(page.state[place])) rows[place].stale("This method takes many passes: it is computed when the picture rests.");
   askLate();
   return live.want(asked);
@@ -88,7 +98,7 @@ const askLate = settled(() => {
 }, REST_MILLISECONDS);
 
 function showRows(answer, pose) {
-  for (const place of shownRows()) {
+  for (const place of places()) {
     const [method, owner] = page.state[place].split("@");
     const found = answer.rows.find((row) => row.method === method && row.model === owner);
     const reason = answer.skipped[page.state[place]];
@@ -122,16 +132,12 @@ function showLate(answer, asked) {
 function followRunnerUp(answer) {
   const order = answer.still.logits.map((logit, i) => [logit, i]).sort(([a], [b]) => b - a).map(([, i]) => i);
   const next = names()[order.find((index) => index !== answer.explained)];
-  choose(byId("why-for"), names()[answer.explained]);
-  choose(byId("why-against"), page.state.against ?? next);
+  byId("why-for").value = names()[answer.explained];
+  byId("why-against").value = page.state.against ?? next;
   if (page.state.against === null && page.runnerUp !== next) {
     page.runnerUp = next;
     ask();
   }
-}
-
-function choose(select, value) {
-  if (select.value !== value) select.value = value;
 }
 
 function showSeen(answer) {
@@ -168,23 +174,6 @@ function complain(error) {
   byId("problem").textContent = error ? error.message : "";
 }
 
-function showControls() {
-  const { state } = page;
-  const texts = { angle: `${Math.round(state.angle)}°`, right: `${Math.round(100 * state.right)} %`, down: `${Math.round(100 * state.down)} %`, scale: state.scale.toFixed(2) };
-  for (const [name, text] of Object.entries(texts)) {
-    byId(name).value = state[name];
-    byId(name).setAttribute("aria-valuetext", text);
-    say(document.querySelector(`output[for="${name}"]`), text.replace("-", "−"));
-  }
-  byId("frame").checked = state.corners === "mean";
-  byId("over").value = look.opacity = state.over;
-  say(document.querySelector('output[for="over"]'), `${Math.round(100 * state.over)} %`);
-  byId("unhide").disabled = !state.hidden;
-  sources.mark(state.image ? null : state.sample);
-  Object.assign(stage, { pose: poseOf(state), corners: state.corners, cover: state.hidden ? page.mask.painted(stage.mean) : null });
-  stage.draw();
-}
-
 async function showPicture() {
   const data = page.state.image ?? page.samples[page.state.sample]?.image;
   if (!data) return;
@@ -196,7 +185,7 @@ async function showPicture() {
     return complain(new Error("The picture in this link is damaged."));
   }
   stage.show(picture, poseOf(page.state));
-  showControls();
+  showState();
 }
 
 /** The mask of the state, or none if it does not belong to the model's pictures. */
@@ -228,7 +217,7 @@ async function open(name) {
   if (page.state.sample !== null && page.state.sample >= page.samples.length) page.state.sample = 0;
   byId("model").value = chosen.name;
   takeMask();
-  offerExplainers(chosen);
+  Object.assign(page.state, offer(chosen, page.models, page.state, rows, page.source.posthoc));
   sources.show(chosen, page.samples);
   bars.begin(chosen.classes);
   for (const id of ["why-for", "why-against"]) fill(byId(id), chosen.classes.map((name) => [name, name]));
@@ -244,27 +233,6 @@ async function open(name) {
   change({});
 }
 
-function offerExplainers(chosen) {
-  const others = chosen.companions.map((name) => model(name));
-  const all = [chosen, ...others];
-  const known = all.flatMap((one) => one.methods.map((method) => `${method.name}@${one.name}`));
-  const { first, second } = usual(chosen, others);
-  if (!known.includes(page.state.first)) page.state.first = first;
-  if (!known.includes(page.state.second)) page.state.second = second;
-  rows.second.element.hidden = !page.state.second;
-  rows.first.offer([chosen], page.state.first, chosen.kind === "site");
-  if (second) rows.second.offer(all, page.state.second, false);
-}
-
-/** SITE beside Grad-CAM on a black box if there is one; alone where only models answer for themselves. */
-function usual(chosen, others) {
-  if (!page.source.posthoc) return { first: `self_explanation@${chosen.name}`, second: null };
-  const box = others.find((one) => one.kind === "black_box");
-  const site = others.find((one) => one.kind === "site");
-  if (chosen.kind === "site") return { first: `self_explanation@${chosen.name}`, second: box ? `grad_cam@${box.name}` : `gradient@${chosen.name}` };
-  return { first: `grad_cam@${chosen.name}`, second: site ? `self_explanation@${site.name}` : `gradient@${chosen.name}` };
-}
-
 async function sweep() {
   if (page.sweeping) return (page.sweeping = false);
   page.sweeping = true;
@@ -274,7 +242,7 @@ async function sweep() {
   const { angle } = page.state;
   for (let turned = -180; turned <= 180 && page.sweeping; turned += SWEEP_STEP) {
     Object.assign(page.state, { angle: turned });
-    showControls();
+    showState();
     await ask();
   }
   page.sweeping = false;
@@ -325,6 +293,7 @@ function redraw() {
 }
 
 function wire() {
+  new Hand(stage, (pose) => change(tidy(pose)));
   for (const place of ["first", "second"]) byId("rows").append(rows[place].element);
   for (const name of Object.keys(REST)) byId(name).addEventListener("input", (event) => change({ [name]: Number(event.target.value) }));
   byId("reset").addEventListener("click", () => change({ ...REST }));
@@ -347,7 +316,7 @@ function wire() {
   });
   byId("over").addEventListener("input", (event) => {
     page.state.over = Number(event.target.value);
-    showControls();
+    showState();
     redraw();
     remember();
   });

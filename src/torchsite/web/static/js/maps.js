@@ -1,6 +1,8 @@
 // Maps drawn pixel by pixel: signed bytes in base64 as the server sends them, or numbers as the worker does.
 
+import { toBytes, toPng } from "./base64.js";
 import { colours } from "./colours.js";
+import { isAtRest } from "./pose.js";
 
 /** How maps are looked at: alone, or over the picture that `paint` draws. */
 export const look = { opacity: 1, paint: null };
@@ -19,19 +21,15 @@ function small(rows, cols) {
 function steps(map) {
   if (map.values) {
     const factor = map.limit > 0 ? 127 / map.limit : 0;
-    const bytes = new Int8Array(map.values.length);
-    for (let i = 0; i < bytes.length; i++) bytes[i] = Math.max(-127, Math.min(127, Math.round(map.values[i] * factor)));
-    return bytes;
+    return new Int8Array(map.values.map((value) => Math.max(-127, Math.min(127, Math.round(value * factor)))));
   }
-  const bytes = Uint8Array.from(atob(map.data), (letter) => letter.charCodeAt(0));
-  return new Int8Array(bytes.buffer);
+  return new Int8Array(toBytes(map.data).buffer);
 }
 
 function coloured(map, image, opacity) {
   const table = colours(opacity);
   const target = new Uint32Array(image.data.buffer);
-  const values = steps(map);
-  for (let i = 0; i < values.length; i++) target[i] = table[values[i] + 127];
+  steps(map).forEach((step, i) => (target[i] = table[step + 127]));
 }
 
 const widths = new Map(); // what is asked of the browser after every change would be laid out after every change
@@ -46,12 +44,15 @@ export function shownWidth(canvas) {
   return widths.get(canvas);
 }
 
+function sized(canvas, width, height) {
+  if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+  return canvas.getContext("2d");
+}
+
 /** Size a canvas for the screen it is on; true pixels, whatever the zoom. */
 export function fitted(canvas, aspect) {
   const width = Math.max(1, Math.round((shownWidth(canvas) || 100) * devicePixelRatio));
-  const height = Math.max(1, Math.round(width / aspect));
-  if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
-  return canvas.getContext("2d");
+  return sized(canvas, width, Math.max(1, Math.round(width / aspect)));
 }
 
 /** Draw a map, over the picture if it is so looked at, and the frame of the moved picture. */
@@ -63,48 +64,40 @@ export function drawMap(canvas, map, pose) {
   if (look.opacity < 1) look.paint?.(context, pose);
   context.imageSmoothingEnabled = false;
   context.drawImage(own.canvas, 0, 0, canvas.width, canvas.height);
-  if (!isIdentity(pose)) outline(context, pose, "#8889");
+  if (!isAtRest(pose)) outline(context, pose, "#8889");
 }
 
 /** A map as large as it is: the style sheet enlarges it. */
 export function drawSmallMap(canvas, map) {
-  if (canvas.width !== map.cols || canvas.height !== map.rows) Object.assign(canvas, { width: map.cols, height: map.rows });
   const { image } = small(map.rows, map.cols);
   coloured(map, image, 1);
-  canvas.getContext("2d").putImageData(image, 0, 0);
+  sized(canvas, map.cols, map.rows).putImageData(image, 0, 0);
 }
 
 /** A picture of numbers in [0, 1], channel by channel, as large as it is. */
 export function drawPicture(canvas, { channels, rows, cols, values }) {
-  if (canvas.width !== cols || canvas.height !== rows) Object.assign(canvas, { width: cols, height: rows });
   const { image } = small(rows, cols);
   const n = rows * cols;
   for (let i = 0; i < n; i++) {
     for (let k = 0; k < 3; k++) image.data[4 * i + k] = Math.round(255 * values[(channels === 3 ? k * n : 0) + i]);
     image.data[4 * i + 3] = 255;
   }
-  canvas.getContext("2d").putImageData(image, 0, 0);
+  sized(canvas, cols, rows).putImageData(image, 0, 0);
 }
 
 const exemplars = new Map(); // decoded once
 
-/** An exemplar where its prototype stands; what is bare around it is grey. */
+/** An exemplar, shifted to where its prototype is; what is not covered is grey. */
 export async function drawExemplar(canvas, { picture, size: [rows, cols], shift: [down, right] }) {
   const wanted = (canvas.wanted = `${down},${right},${picture}`);
-  if (!exemplars.has(picture)) {
-    const bytes = Uint8Array.from(atob(picture), (letter) => letter.charCodeAt(0));
-    exemplars.set(picture, createImageBitmap(new Blob([bytes], { type: "image/png" })));
-  }
+  if (!exemplars.has(picture)) exemplars.set(picture, createImageBitmap(toPng(picture)));
   const bitmap = await exemplars.get(picture);
   if (canvas.wanted !== wanted) return; // a later one is on its way
-  if (canvas.width !== cols || canvas.height !== rows) Object.assign(canvas, { width: cols, height: rows });
-  const context = canvas.getContext("2d");
+  const context = sized(canvas, cols, rows);
   context.fillStyle = "rgb(128 128 128)";
   context.fillRect(0, 0, cols, rows);
   context.drawImage(bitmap, right, down);
 }
-
-export const isIdentity = (pose) => pose.angle === 0 && pose.right === 0 && pose.down === 0 && pose.scale === 1;
 
 /** The canvas' coordinates become those of the moved picture: centre 0, shorter side 1. */
 export function enter(context, pose) {

@@ -1,6 +1,6 @@
 // All that the page shows follows from this one value, and a link holds it.
 
-import { REST, tidy } from "./stage.js";
+import { REST, tidy } from "./pose.js";
 
 const POSE = Object.keys(REST);
 const MAX_LINK = 12_000; // longer ones are cut by programs that pass them on

@@ -1,6 +1,7 @@
 // A thread of its own for the model: it takes questions and gives answers, one after the other.
 
 import * as ort from "../../page/ort.js";
+import { toPng } from "./base64.js";
 import { Shapes, answer, floats } from "./engine.js";
 
 const home = new URL("../../page/", import.meta.url);
@@ -28,8 +29,7 @@ async function run({ session, shapes }, picture) {
 
 /** A PNG file as the model takes it: channel by channel, in [0, 1]. */
 async function decoded(base64, { channels, rows, cols }) {
-  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-  const bitmap = await createImageBitmap(new Blob([bytes], { type: "image/png" }), { colorSpaceConversion: "none" });
+  const bitmap = await createImageBitmap(toPng(base64), { colorSpaceConversion: "none" });
   if (bitmap.width !== cols || bitmap.height !== rows) throw new Error(`The picture has ${bitmap.width}×${bitmap.height} pixels, the model takes ${cols}×${rows}.`);
   const context = new OffscreenCanvas(cols, rows).getContext("2d");
   context.drawImage(bitmap, 0, 0);
