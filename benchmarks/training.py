@@ -158,23 +158,6 @@ def compare_classes(args: argparse.Namespace) -> Row:
     return Row("step, 101 classes / 10", milliseconds(times), times["c = 101"] / times["c = 10"], "", None)
 
 
-def compare_mixed_classes(args: argparse.Namespace) -> Row:
-    """The same where prototypes are mixtures of drawn ones, and ten classes of a step stand for all."""
-    mixed = {"model.generator": "mixed"}
-    steps = {
-        f"c = {n}": training_step(
-            make("CIFAR-10", n, mixed),
-            noise("CIFAR-10", 2020, n),
-            one_step(args, targets="mean", n_classes=10),
-        )
-        for n in (10, 101)
-    }
-    times = best_times(steps, args)
-    ratio = times["c = 101"] / times["c = 10"]
-    name = "step, 101 classes / 10, mixed prototypes"
-    return Row(name, milliseconds(times), ratio, "≤ 1.6", ratio <= 1.6)
-
-
 def compare_own_explanations(args: argparse.Namespace) -> list[Row]:
     """Maps of one class for every picture against the same model's forward pass, for each kind of model."""
     images = to_float(noise("CIFAR-10", args.batch_size).images)
@@ -183,8 +166,8 @@ def compare_own_explanations(args: argparse.Namespace) -> list[Row]:
     models: dict[str, SITE | BCos | PrototypeParts] = {
         "SITE": make_site("CIFAR-10"),
         "CAM": SITE("pyramid", "constant", 10, **shape),
-        "BagNet-like": SITE("local", "constant", 10, **shape),
-        "B-cos": BCos("b_cos", 10, **shape),
+        "BagNet-like": SITE("two_scales_parts", "constant", 10, pretrained=False, **shape),
+        "B-cos": BCos("pyramid", 10, **shape),
         "ProtoPNet-like": PrototypeParts("pyramid", 10, **shape),
     }
     rows = []
@@ -267,7 +250,7 @@ def main() -> None:
         "targets": lambda: [compare_targets(args)],
         "explanation": lambda: [compare_explanation(data, args) for data in SHAPES],
         "own": lambda: compare_own_explanations(args),
-        "classes": lambda: [compare_classes(args), compare_mixed_classes(args)],
+        "classes": lambda: [compare_classes(args)],
         "precision": lambda: [compare_precision(data, args) for data in SHAPES],
         "arithmetic": lambda: [compare_arithmetic(data, args) for data in SHAPES],
     }

@@ -11,25 +11,42 @@ import torch
 from safetensors.torch import load_file, save
 from torch import nn
 
-from experiments.peers.resnet18 import BasicBlock
 from torchsite.data import Dataset
 from torchsite.files import write_atomically
 from torchsite.model.blocks import conv_block
 from torchsite.objective.readers import Disturbance, teach
 from torchsite.randomness import make_rng
+from torchsite.shapes import Maps
 from torchsite.transforms import TransformFamily
 
 SEED = 77
 CLEAR = Disturbance(TransformFamily.none(), 0.0, 0.0, 0.0)
 
 
+class Block(nn.Module):
+    """Two 3×3 convolutions and a skip (He et al. 2016)."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        second = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        self.body = nn.Sequential(conv_block(inputs, outputs, stride), second, nn.BatchNorm2d(outputs))
+        self.skip: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            skip = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+            self.skip = nn.Sequential(skip, nn.BatchNorm2d(outputs))
+
+    def forward(self, maps: Maps) -> Maps:
+        """relu(f(x) + skip(x))."""
+        return (self.body(maps) + self.skip(maps)).relu()
+
+
 def residual(channels: int, n_classes: int) -> nn.Sequential:
     """A small residual network."""
     return nn.Sequential(
         conv_block(channels, 32, stride=2),
-        BasicBlock(32, 64, 2),
-        BasicBlock(64, 64, 1),
-        BasicBlock(64, 128, 2),
+        Block(32, 64, 2),
+        Block(64, 64, 1),
+        Block(64, 128, 2),
         nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
         nn.Linear(128, n_classes),

@@ -6,8 +6,8 @@ Claim:    all ten prototypes of a picture, upright and posed, are taken for thei
 Command:  torchsite reproduce prototypes
 Cost:     two judges for each data set, some minutes, kept in the folder; then a pass over the test pictures.
 
-The models are those of the folders beside, else the shipped ones. Where a model was trained in stages, that of
-the first is measured as well: before prototypes had to be readable.
+The models are those of the folders beside, else the shipped ones. Where a model was trained in stages, that
+of the first is measured as well: before prototypes had to be readable.
 """
 
 import time

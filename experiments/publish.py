@@ -39,7 +39,6 @@ PAGES = {
     "metrics.md.j2": "metrics.md",
     "scaling.md.j2": "scaling.md",
     "reliability.md.j2": "reliability.md",
-    "generators.md.j2": "design/generators.md",
     "README.md.j2": "../README.md",
 }
 

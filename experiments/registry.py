@@ -28,8 +28,6 @@ Figures = Mapping[str, "Figure"]
 # Results whose tables stand on a page of prose.
 OTHER_PAGES = {
     "leaderboard": "leaderboard.md",
-    "ablation": "leaderboard.md",
-    "generators": "design/generators.md",
     "fooled": "metrics.md",
 }
 
@@ -54,10 +52,15 @@ class Experiment:
     name: str
     shows: str
     module: str
+    minutes: float  # of one core, roughly, where nothing is there yet
     about: str = ""  # the recipe or study, where one module serves several
     writes: str = ""  # the name of its result, if it is not that of the experiment
     public: bool = False  # whether the documentation may show its pictures
     models: tuple[str, ...] = ()  # those of the package that it measures, by the names of their folders
+
+    def is_done(self, folder: Path) -> bool:
+        """Whether its result is in the folder of its run."""
+        return (folder / f"{self.result_name}.json").is_file()
 
     @property
     def page(self) -> str:
@@ -105,13 +108,20 @@ def models_of(recipe: str) -> tuple[str, str]:
     return recipe, f"{recipe}_black_box"
 
 
-def _accuracy(recipe: str, shows: str) -> Experiment:
+def plan(out: Path) -> list[tuple[Experiment, bool]]:
+    """Every experiment in an order in which models come before what measures them, and whether it is done."""
+    return [(one, one.is_done(out / one.name)) for one in EXPERIMENTS.values()]
+
+
+def _accuracy(recipe: str, shows: str, minutes: float) -> Experiment:
     return Experiment(
-        recipe, shows, "accuracy", recipe, writes=f"accuracy_{recipe}", models=models_of(recipe)
+        recipe, shows, "accuracy", minutes, recipe, writes=f"accuracy_{recipe}", models=models_of(recipe)
     )
 
 
-def _of_pairs(name: str, shows: str, module: str = "") -> tuple[Experiment, ...]:
+def _of_pairs(
+    name: str, shows: str, minutes: tuple[float, float], module: str = ""
+) -> tuple[Experiment, ...]:
     """One result on the models of CIFAR-10, whose pictures may not be published, and one on MNIST's."""
     titles = {"cifar10": "CIFAR-10", "mnist": "MNIST"}
     return tuple(
@@ -119,83 +129,84 @@ def _of_pairs(name: str, shows: str, module: str = "") -> tuple[Experiment, ...]
             f"{recipe}_{name}",
             f"{title}: {shows}",
             module or name,
+            each,
             recipe,
             public=recipe == "mnist",
             models=models_of(recipe),
         )
-        for recipe, title in titles.items()
+        for (recipe, title), each in zip(titles.items(), minutes, strict=True)
     )
 
 
-def _study(name: str, shows: str) -> Experiment:
-    return Experiment(name, shows, "variants", name, public=True)
-
-
 _ALL = (
-    _accuracy("mnist", "SITE and the black box on MNIST"),
-    _accuracy("fashion_mnist", "SITE and the black box on Fashion-MNIST"),
-    _accuracy("cifar10", "SITE and the black box on CIFAR-10"),
-    _accuracy("cifar10_cnn", "the same with the paper's small CNN"),
-    Experiment("cifar10_seeds", "true maps of the small CNN from three seeds", "cnn_seeds"),
-    Experiment("baselines", "classical models beside SITE on MNIST and CIFAR-10 (Table 2)", "classical"),
-    *_of_pairs("explanations", "explanations of three pictures in two poses (Figure 3)"),
+    _accuracy("mnist", "SITE and the black box on MNIST", 90),
+    _accuracy("fashion_mnist", "SITE and the black box on Fashion-MNIST", 90),
+    _accuracy("cifar10", "SITE and the black box on CIFAR-10", 400),
+    _accuracy("cifar10_cnn", "the same with the paper's small CNN", 120),
+    Experiment(
+        "baselines", "classical models beside SITE on MNIST and CIFAR-10 (Table 2)", "classical", minutes=50
+    ),
+    *_of_pairs(
+        "explanations", "explanations of three pictures in two poses (Figure 3)", (2, 1), "explanations"
+    ),
     Experiment(
         "cifar10_photographs",
         "photographs from elsewhere, explained in two poses",
         "photographs",
+        1,
         "cifar10",
         public=True,
         models=models_of("cifar10"),
     ),
-    *_of_pairs("sheet", "all explanations of one picture in two poses (Figure 4)", "method_sheet"),
-    *_of_pairs("consistency", "self-consistency (Table 1)"),
-    *_of_pairs("mask_k", "accuracy and log-odds with pixels masked, all methods (Figure 5)"),
-    *_of_pairs("truth", "measures that a template cannot pass, all methods"),
-    Experiment("fooled", "which measures map-makers without knowledge fool", "fooled"),
-    *_of_pairs("examples", "explanations of every class in two poses (appendix)"),
-    *_of_pairs("failures", "the reasons for confident mistakes (appendix)"),
+    *_of_pairs("sheet", "all explanations of one picture in two poses (Figure 4)", (2, 1), "method_sheet"),
+    *_of_pairs("consistency", "self-consistency (Table 1)", (65, 40)),
+    *_of_pairs("mask_k", "accuracy and log-odds with pixels masked, all methods (Figure 5)", (15, 10)),
+    *_of_pairs("truth", "measures that a template cannot pass, all methods", (75, 45)),
+    Experiment("fooled", "which measures map-makers without knowledge fool", "fooled", minutes=30),
+    *_of_pairs("examples", "explanations of every class in two poses (appendix)", (2, 1)),
+    *_of_pairs("failures", "the reasons for confident mistakes (appendix)", (2, 1)),
     Experiment(
         "prototypes",
         "prototypes that strangers can read, MNIST and Fashion-MNIST (Figure 2)",
         "prototypes",
+        25,
         public=True,
         models=("mnist", "fashion_mnist"),
     ),
     Experiment(
         "leaderboard",
-        "self-explaining models and post-hoc methods: one protocol, one budget, three seeds",
-        "leaderboard.experiment",
+        "self-explaining models and post-hoc methods: the same features and minutes, three seeds",
+        "leaderboard",
+        minutes=1300,
     ),
-    Experiment("ablation", "what each part of the method gives", "leaderboard.ablation"),
-    _study("targets", "mean and nearest targets on MNIST"),
-    _study("targets_fashion", "the same on Fashion-MNIST"),
-    _study("generators", "five forms of the generator on MNIST"),
     Experiment(
         "mnist_pointing",
         "the pointing game and self-consistency, all methods",
         "pointing",
+        minutes=30,
         models=models_of("mnist"),
     ),
     Experiment(
         "bam",
         "objects on scenes: does the map show what the model was trained to see?",
         "bam.experiment",
-        "bam",
+        minutes=180,
     ),
     Experiment(
         "bam_objects",
         "the model of objects that ships: where its maps lie, and whether they are true",
         "bam.objects",
+        minutes=5,
         writes="accuracy_bam_objects",
         models=("bam_objects",),
     ),
-    Experiment("bam_seeds", "the same from three seeds", "bam.seeds"),
-    Experiment("bam_motion", "the object alone moves: do maps follow it, or the frame?", "bam.motion"),
-    Experiment("bam_photograph", "its sheets for a cat's face on a pagoda", "bam.photograph", public=True),
-    Experiment("bam_scratch", "objects on scenes, learnt from nothing", "bam.experiment", "bam_scratch"),
-    Experiment("food10", "ten classes of Food-101, from nothing and from ImageNet", "food"),
-    Experiment("backbones", "six backbones on two sets of photographs, SITE and black box", "backbones"),
-    Experiment("many_classes", "101 classes: parameters, memory and speed", "many_classes"),
-    Experiment("families", "scale, shear, reflection, smooth distortions on MNIST", "families"),
+    Experiment(
+        "bam_motion", "the object alone moves: do maps follow it, or the frame?", "bam.motion", minutes=20
+    ),
+    Experiment(
+        "bam_photograph", "its sheets for a cat's face on a pagoda", "bam.photograph", minutes=1, public=True
+    ),
+    Experiment("food10", "ten classes of Food-101, from ImageNet", "food", minutes=35),
+    Experiment("families", "scale, shear, reflection, smooth distortions on MNIST", "families", minutes=45),
 )
 EXPERIMENTS: Mapping[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,8 +28,8 @@ from torchsite.evaluation.compare import compare
 from torchsite.evaluation.comparison import Cell
 from torchsite.evaluation.methods import applies
 from torchsite.evaluation.methods import options_of as usual_options
-from torchsite.metrics import CONTROL_MAPS
-from torchsite.model import SITE, BlackBox
+from torchsite.metrics import CONTROL_MAPS, Explainer
+from torchsite.model import SITE, BlackBox, ImageClassifier
 from torchsite.results import Result
 from torchsite.shapes import Heatmaps, Images, Labels
 from torchsite.transforms import TransformFamily
@@ -38,6 +39,7 @@ log = logging.getLogger(__name__)
 IGNORANT_MARK = "ignorant_"
 IGNORANT = tuple(IGNORANT_MARK + name for name in CONTROL_MAPS)
 N_QUICK, N_QUICK_SLOW = 12, 4
+ASK_OTHER_WEIGHTS = ("sanity",)  # which damages a copy of the model: a memory would answer for it
 
 Explain = Callable[[Images, Labels], Tensor]
 OptionsOf = Callable[[str, SITE | BlackBox], dict[str, Any]]
@@ -58,7 +60,8 @@ class Explaining:
 class Amount:
     """How many pictures a measure shows: to most methods, and to those that ask the model many times.
 
-    Slow methods get `slow` pictures, or as many as `passes` through the model pay for.
+    Slow methods get `slow` pictures (with 0 they are not asked), or as many as `passes` through the model
+    pay for.
     """
 
     usual: int
@@ -67,10 +70,10 @@ class Amount:
 
     def of(self, explaining: Explaining, quick: bool = False) -> int:
         """The pictures that one explainer gets; in a slice a dozen, slow ones a few."""
-        if quick:
-            return min(self.usual, N_QUICK_SLOW if explaining.slow else N_QUICK)
         if not explaining.slow:
-            return self.usual
+            return min(self.usual, N_QUICK) if quick else self.usual
+        if quick:
+            return min(self.usual, N_QUICK_SLOW if self.slow is None else min(self.slow, N_QUICK_SLOW))
         paid = self.usual if self.passes is None else max(self.passes // explaining.passes, 1)
         return min(self.usual, paid if self.slow is None else self.slow)
 
@@ -133,12 +136,10 @@ class Study:
         for kind, model in pair:
             if kind not in models:
                 continue
-            usual = Measuring(kind, Cached(model), model, pair.test, folder / "steps", self.options)
-            usual = replace(usual, n_transforms=self.n_transforms)
-            fewer = replace(usual, options={**self.options, **self.slow_options})
+            measuring = Measuring(kind, model, pair.test, folder / "steps", self.options, self.slow_options)
+            measuring = replace(measuring, n_transforms=self.n_transforms)
             for explaining in explainers(model, self.methods if methods is None else methods):
-                limits = {metric: amount.of(explaining, quick) for metric, amount in self.measures.items()}
-                for n, cell in (fewer if explaining.slow else usual).cells(explaining, limits):
+                for n, cell in measuring.cells(explaining, self.measures, quick):
                     yield kind, n, cell
 
 
@@ -183,10 +184,10 @@ def explainers(
     fast_first = sorted((name for name in METHODS if name in asked), key=lambda name: METHODS[name].passes)
     for name, method, options in rows_for(model, fast_first, options_of):
         known = METHODS[method]
-        yield Explaining(name, options, known.is_slow(), _Built(method, options), known.passes)
+        yield Explaining(name, options, known.is_slow(), Built(method, options), known.passes)
     for name, maker in CONTROL_MAPS.items():
         if IGNORANT_MARK + name in asked:
-            yield Explaining(IGNORANT_MARK + name, {}, False, _Same(maker))
+            yield Explaining(IGNORANT_MARK + name, {}, False, Same(maker))
 
 
 def rows_for(
@@ -203,61 +204,73 @@ def rows_for(
                 yield other, method, {"relative": relative}
 
 
-def capped(limits: Mapping[str, int], most: int | None) -> dict[str, int]:
-    """How many pictures each measure gets if nobody may have more than `most`."""
-    return {metric: n if most is None else min(n, most) for metric, n in limits.items()}
-
-
 @dataclass(frozen=True, eq=False)
 class Measuring:
-    """The model, the pictures and the files of one table, and what the measures are asked with.
+    """One model, its pictures and the files of its steps, and what the measures are asked with.
 
-    `model` may have a memory; `explained` is the model that explainers are built on. `title` begins the names
-    of the files; with regions, one for each picture, measures that need the objects' are possible.
+    `title` begins the names of the files; `slow_options` are those of measures where they meet slow methods.
+    With regions, one for each picture, measures that need the objects' are possible. Without `family`, poses
+    are those that the model has learnt.
     """
 
     title: str
     model: nn.Module
-    explained: SITE | BlackBox
     data: Dataset
     folder: Path
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    slow_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     regions: Heatmaps | None = None
     n_transforms: Mapping[str, int] = field(default_factory=dict)
+    family: TransformFamily | None = None
+    batch_size: int = 64
 
-    @property
-    def family(self) -> TransformFamily:
-        """The poses that the model has learnt."""
-        return self.explained.config.family
+    @cached_property
+    def answers(self) -> Cached:
+        """The model with a memory for the whole run."""
+        return Cached(self.model)
 
-    def cells(self, explaining: Explaining, limits: Mapping[str, int]) -> Iterator[tuple[int, Cell]]:
-        """How many pictures each measure saw, and what it found; finished files are taken as they are."""
-        cached = Cached(explaining.on(self.explained))
-        for metric, n in limits.items():
-            started = time.monotonic()
+    def cells(
+        self,
+        explaining: Explaining,
+        measures: Mapping[str, Amount],
+        quick: bool = False,
+        maps: Cached | None = None,
+    ) -> Iterator[tuple[int, Cell]]:
+        """How many pictures each measure saw, and what it found; finished files are taken as they are.
+
+        `maps` are those of the explainer, if others ask for them as well.
+        """
+        maps = maps or Cached(explaining.on(self.model))
+        options = {**self.options, **(self.slow_options if explaining.slow else {})}
+        for metric, amount in measures.items():
+            started, n = time.monotonic(), min(amount.of(explaining, quick), len(self.data))
+            if not n:
+                continue
+            asked = self.model if metric in ASK_OTHER_WEIGHTS else self.answers
             found = compare(
-                self.model,
+                asked,
                 data=self.data,
-                methods={explaining.name: cached},
+                methods={explaining.name: Explainer(maps, asked, explaining.on)},
                 metrics=[metric],
-                family=self.family,
+                family=self.family or cast(ImageClassifier, self.model).config.family,
                 n_transforms=self.n_transforms.get(metric, 1),
                 limit=n,
+                batch_size=self.batch_size,
                 regions=self.regions,
                 method_options={explaining.name: explaining.options},
-                metric_options={metric: self.options.get(metric, {})},
+                metric_options={metric: options.get(metric, {})},
                 out=self.folder / f"{self.title}-{explaining.name}-{metric}.json",
             )
             log.info("%s of %s, %s: %.0f s", metric, explaining.name, self.title, time.monotonic() - started)
-            yield min(n, len(self.data)), replace(found.cells[0], method=explaining.name)
+            yield n, replace(found.cells[0], method=explaining.name)
 
 
 @dataclass(frozen=True)
-class _Built:
+class Built:
     """A method of the list, to be built on a model."""
 
     method: str
-    options: Mapping[str, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, model: nn.Module) -> Explain:
         """The method on this model."""
@@ -265,7 +278,7 @@ class _Built:
 
 
 @dataclass(frozen=True)
-class _Same:
+class Same:
     """A map-maker that is the same for every model."""
 
     maker: Explain

@@ -28,7 +28,6 @@ from experiments.tables import (
     scores_of,
     table_of,
 )
-from experiments.truth_costs import costs_of
 from torchsite.results import Result
 
 # The columns of the table: what each is called, its measure, and where its score stands.
@@ -108,7 +107,6 @@ def section(result: Result, pictures: Pictures) -> str:
         + _own_words(scores)
         + table_of(scores, COLUMNS)
         + notes_below(table)
-        + costs_of(table, result.config["n_transforms"])
         + pictures.chart(result.name, "Filled corners, patch deletion, grid pointing, one-map share")
     )
 

@@ -5,8 +5,7 @@ the object, once to name the scene. A good explanation shows the object to the o
 
 Claim:    SITE is first on MCS (the object matters to the object model only), and on the pointing game when
           the picture is transformed: the object's region for the object model, the rest for the scene model.
-Command:  torchsite reproduce bam          (starts from ImageNet: needs torchsite[pretrained])
-          torchsite reproduce bam_scratch  (from nothing, pictures of 64 pixels)
+Command:  torchsite reproduce bam     (starts from ImageNet: needs torchsite[pretrained])
 Cost:     four trainings and all methods on all four models within 90 minutes on two cores; less than a minute
           with --quick, on painted shapes and patterns. Every model and every method is a step of its own.
 """
@@ -18,20 +17,31 @@ from typing import Any, TypedDict
 
 from matplotlib.figure import Figure
 
-from experiments.bam.models import LABELLINGS, RECIPE, settings_of, terms_of_recipe, train_all
+from experiments.bam.data import BamHalves
+from experiments.bam.models import LABELLINGS, QUICK, RECIPE, Models, halves_of, models_beside
+from experiments.bam.pairs import POSES, Pairs, options_of
 from experiments.bam.sheet import SHEET, Sheet, draw_sheets, make_sheet
-from experiments.bam.steps import Row, measure_methods, measure_model
-from experiments.cache import save_result
+from experiments.cache import save_result, step
 from experiments.models import KINDS, training_seconds
+from experiments.recipes import load_recipe
 from experiments.registry import Arrays
-from experiments.section import CONSISTENCY, Pictures, own_first, row_name, source, spoken
+from experiments.section import CONSISTENCY, OfMethod, Pictures, own_first, row_name, source, spoken
+from experiments.study import Amount, Explaining, explainers
 from torchsite.attribution import METHODS
+from torchsite.configs import to_mapping
+from torchsite.evaluation.evaluate import evaluate
+from torchsite.evaluation.fingerprints import fingerprint, weights_of
 from torchsite.report.format import estimate, look_up, markdown_table, method_name, score
 from torchsite.results import Result
 
 QUICK_METHODS = ("self_explanation", "gradient", "grad_cam", "excitation_backprop", "random")
 
-TITLES = {"bam": "from ImageNet", "bam_scratch": "from nothing"}
+# How many pictures each measure shows: of the test pictures, and of those with objects never seen.
+MEASURES: Mapping[str, Mapping[str, Amount]] = {
+    "test": {"bam": Amount(300, slow=100), "pointing_game": Amount(300, slow=100)},
+    "held_out": {"bam": Amount(150, slow=5), "pointing_game": Amount(150, slow=5)},
+}
+TOLERANCES = (0, 3)
 HELD_OUT_SHOWN = ("self_explanation", "grad_cam", "guided_backprop", "gradient", "random")
 
 # The scores that decide, and where a row keeps them.
@@ -67,6 +77,13 @@ Ranking = TypedDict(
 )
 
 
+class Row(OfMethod):
+    """What a method scores on the test pictures, and on those with unseen objects."""
+
+    test: Mapping[str, Any]
+    held_out: Mapping[str, Any]
+
+
 class Values(TypedDict):
     """What the result file holds; models are named by kind and labelling, as in "site, object"."""
 
@@ -77,26 +94,28 @@ class Values(TypedDict):
     sheet: Sheet
 
 
-def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
+def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Train four models (or take them from `folder`), measure every method on both kinds, keep two sheets."""
     started = time.monotonic()
-    settings, steps = settings_of(name, quick), folder / "steps"
-    halves, models = train_all(folder, settings, quick=quick, progress=progress)
-    both = [(kind, by) for kind in KINDS for by in LABELLINGS]
+    halves = halves_of(quick, progress)
+    models = models_beside(folder, halves, quick=quick, progress=progress)
     methods = [m for m in METHODS if not quick or m in QUICK_METHODS]
-    table = [row for kind in KINDS for row in measure_methods(kind, models[kind], halves, methods, steps)]
+    table = [row for kind in KINDS for row in rows_of(kind, models[kind], halves, methods, folder, quick)]
     sheet, arrays = make_sheet(models, halves.test, [m for m in SHEET if m in methods])
+    both = {f"{kind}, {by}": (kind, by) for kind in KINDS for by in LABELLINGS}
     values: Values = {
-        "accuracy": {f"{k}, {by}": measure_model(models[k].by(by), halves, by, steps, k) for k, by in both},
-        "training": {f"{k}, {by}": training_seconds(folder / f"{k}-{by}") for k, by in both},
+        "accuracy": {
+            name: of_model(kind, by, models[kind], halves, folder) for name, (kind, by) in both.items()
+        },
+        "training": {name: training_seconds(folder / f"{kind}-{by}") for name, (kind, by) in both.items()},
         "table": table,
         "verdict": verdict(table),
         "sheet": sheet,
     }
     config = {
         "recipe": RECIPE,
-        "terms": terms_of_recipe(),
-        "changes": settings,
+        "terms": [to_mapping(term) for term in load_recipe(RECIPE).training.terms],
+        "changes": dict(QUICK) if quick else {},
         "n_train": len(halves.train),
         "n_test": len(halves.test),
         "n_held_out": len(halves.held_out),
@@ -105,8 +124,64 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
         "weights": {kind: models[kind].weights for kind in KINDS},
         "quick": quick,
     }
-    result = Result(name, values, config, 0, _seconds(values, time.monotonic() - started))
+    result = Result("bam", values, config, 0, _seconds(values, time.monotonic() - started))
     return save_result(result, folder, arrays)
+
+
+def of_model(kind: str, by: str, models: Models, halves: BamHalves, folder: Path) -> Mapping[str, Any]:
+    """Accuracy and, for SITE, self-consistency on the test pictures; scenes also with objects never seen."""
+    model, data = models.by(by), halves.test.labelled(by)
+    config = {"weights": weights_of(model), "pictures": fingerprint(data.images)}
+
+    def find() -> dict[str, Any]:
+        found = dict(evaluate(model, data, batch_size=50).values)
+        if by == "scene":
+            strangers = evaluate(model, halves.held_out.labelled(by), batch_size=50)
+            found["held_out accuracy"] = strangers.values["accuracy"]
+        return found
+
+    return step(folder / "steps" / f"{kind}-{by}-evaluation.json", config, find).values
+
+
+def rows_of(
+    kind: str, models: Models, halves: BamHalves, methods: Sequence[str], folder: Path, quick: bool
+) -> list[Row]:
+    """Every method on one kind of model, on the test pictures and on those with objects never seen."""
+    options = {"pointing_game": {"tolerances": TOLERANCES}}
+    pairs = {
+        part: Pairs(f"{kind}-{part}", models, bam, folder / "steps", named=part == "test", options=options)
+        for part, bam in (("test", halves.test), ("held_out", halves.held_out))
+    }
+    return [
+        {
+            "model": kind,
+            "method": one.name,
+            "test": gathered(pairs["test"], one, MEASURES["test"], quick),
+            "held_out": gathered(pairs["held_out"], one, MEASURES["held_out"], quick),
+        }
+        for one in explainers(models.objects, methods, options_of)
+    ]
+
+
+def gathered(pairs: Pairs, one: Explaining, measures: Mapping[str, Amount], quick: bool) -> dict[str, Any]:
+    """All of BAM's scores for one method; `{"reason": …}` if it does not apply to these models."""
+    found: dict[str, Any] = {"seconds": 0.0}
+    for metric, n, cell in pairs.cells(one, measures, quick):
+        if cell.reason is not None or cell.values is None:
+            return {"reason": cell.reason or ""}
+        found |= {"seconds": found["seconds"] + cell.seconds, "n_images": n}
+        if metric == "bam":
+            found |= cell.values
+        else:
+            found[f"pointing {metric.partition(' ')[0]}s"] = {
+                pose: {tau: _without_classes(score) for tau, score in cell.values[pose].items()}
+                for pose in POSES
+            }
+    return found
+
+
+def _without_classes(score: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in score.items() if name != "per_class"}
 
 
 def verdict(table: Sequence[Row]) -> dict[str, Ranking]:
@@ -132,7 +207,7 @@ def section(result: Result, pictures: Pictures) -> str:
     known = [row for row in lines if row["method"] in HELD_OUT_SHOWN]
     refused = [row for row in lines if "reason" in row["test"]]
     parts = [
-        f"## BAM: objects on scenes, {TITLES[result.name]}\n",
+        "## BAM: objects on scenes, from ImageNet\n",
         f"{source(result)}\n",
         introduction,
         *([] if "terms" in config else [FIRST]),

@@ -15,11 +15,13 @@ from typing import Any
 import torch
 
 from experiments.bam.data import BamHalves
-from experiments.bam.models import halves_for, place_of, settings_of, terms_of_recipe, train_one
+from experiments.bam.models import RECIPE, halves_of, model_of
 from experiments.cache import save_result
 from experiments.models import training_seconds
+from experiments.recipes import load_recipe
 from experiments.registry import Arrays, Figures
 from experiments.section import Pictures, source
+from torchsite.configs import to_mapping
 from torchsite.evaluation.compare import compare
 from torchsite.evaluation.evaluate import evaluate
 from torchsite.evaluation.fingerprints import weights_of
@@ -61,17 +63,16 @@ ROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...] | float]] = {
 def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Train the model of objects (or take it), store it as it ships, measure what was stored."""
     started = time.monotonic()
-    settings, beside = settings_of("bam", quick), folder.with_name("bam-quick" if quick else "bam")
-    halves = halves_for(settings, quick=quick, progress=progress)
-    trained = train_one("site", "object", halves, beside, settings, progress)
+    beside, halves = folder.with_name("bam-quick" if quick else "bam"), halves_of(quick, progress)
+    trained = model_of("site", "object", beside, halves, quick=quick, progress=progress)
     stored = load(trained.save_pretrained(folder / "model", dtype=torch.float16))
     assert isinstance(stored, SITE)
     n_probed, n_maps = (N_QUICK, N_QUICK) if quick else (N_PROBED, N_MAPS)
     found, how = measure(stored, halves, n_probed=n_probed, n_maps=n_maps)
-    values = {"site": found, "training": {"site": training_seconds(place_of(beside, "site", "object"))}}
+    values = {"site": found, "training": {"site": training_seconds(beside / "site-object")}}
     config = {
         "recipe": "bam_objects",
-        "terms": terms_of_recipe(),
+        "terms": [to_mapping(term) for term in load_recipe(RECIPE).training.terms],
         "site": how,
         "weights": {"site": weights_of(stored)},
         "n_maps": n_maps,

@@ -20,8 +20,8 @@ from PIL import Image, ImageDraw
 
 from experiments.bam.dataset import BamDataset, compose
 from experiments.bam.experiment import QUICK_METHODS
-from experiments.bam.measures import POSES
-from experiments.bam.models import Models, models_in
+from experiments.bam.models import Models, models_beside
+from experiments.bam.pairs import POSES
 from experiments.bam.sheet import SHEET, Sheet, draw_sheets, make_sheet
 from experiments.cache import save_result
 from experiments.photographs import open_photograph
@@ -39,7 +39,7 @@ PLACE = 3  # the random stream that says how large the face is and where
 def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Explain one picture with the models of the BAM experiment beside; train them if they are not there."""
     started = time.monotonic()
-    models = models_in(folder.with_name("bam-quick" if quick else "bam"), quick=quick, progress=progress)
+    models = models_beside(folder, quick=quick, progress=progress)
     methods = [method for method in SHEET if not quick or method in QUICK_METHODS]
     sheet, arrays = make_sheet(models, photograph(models["site"]), methods)
     weights = {kind: one.weights for kind, one in models.items()}

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from experiments.bam.dataset import BamDataset
-from experiments.bam.measures import POSES, options_of
 from experiments.bam.models import LABELLINGS, Models
+from experiments.bam.pairs import POSES, options_of
 from experiments.models import KINDS
 from experiments.registry import Arrays
 from torchsite.attribution import METHODS

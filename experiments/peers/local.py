@@ -1,39 +1,35 @@
 """Features that see few pixels: evidence summed over them is a sum over patches."""
 
-from torch import nn
-
-from torchsite.errors import ConfigError
-from torchsite.model.blocks import conv_block, halve
-from torchsite.model.extractor import FeatureExtractor
+from torchsite.model.efficientnet import imagenet_weights
+from torchsite.model.extractor import ParameterGroup
+from torchsite.model.folded_lite import FINE, folded
+from torchsite.model.two_scales import N_PARTS, TwoScales, atanh, wide
 from torchsite.shapes import Features, Images, Size
 
 
-class LocalCNN(FeatureExtractor):
-    """Looks at few pixels at a time: a feature sees no more than a patch (BagNet: Brendel & Bethge 2019).
+class TwoScalesParts(TwoScales):
+    """The features of small parts of `two_scales` alone (BagNet: Brendel & Bethge 2019).
 
-    3×3 convolutions up to the receptive field of `patch` pixels, the first two at full resolution, the others
-    at half of it; then only 1×1. Evidence that is summed over its features is a sum over patches.
+    Each feature sees 19 pixels of the first, pretrained blocks, so evidence is a sum over patches.
     """
 
     def __init__(
-        self,
-        channels: int,
-        size: Size,
-        depth: int = 16,
-        width: int = 96,
-        patch: int = 14,
-        n_mixing: int = 4,
+        self, channels: int, size: Size, parts: int = N_PARTS, hidden: int = 192, variant: str = "lite0"
     ) -> None:
-        super().__init__()
-        n_coarse, rest = divmod(patch - 6, 4)
-        if n_coarse < 0 or rest:
-            raise ConfigError(f"patch: expected 6, 10, 14 … pixels, got {patch}")
-        fine = [conv_block(channels, width), conv_block(width, width), halve()]
-        coarse = [conv_block(width, width) for _ in range(n_coarse)]
-        mixing = [conv_block(width, width, kernel=1) for _ in range(n_mixing)]
-        self.layers = nn.Sequential(*fine, *coarse, *mixing)
-        self.head = nn.Conv2d(width, depth, 1)
+        super().__init__(channels, size, parts=parts, hidden=hidden, variant=variant)
+        del self.whole
+        self.stages.blocks = self.stages.blocks[: self.stages.answers[FINE] + 1]
 
     def forward(self, images: Images) -> Features:
-        """Raw features at half the resolution."""
-        return self.head(self.layers(images))
+        """Raw features at a quarter of the resolution."""
+        this, that = wide(self.parts(self.stages(images)[FINE])).chunk(2, 1)
+        return atanh(this.tanh() * that.tanh())
+
+    def load_pretrained(self) -> None:
+        """The first blocks as published, folded."""
+        weights, own = folded(imagenet_weights(self.stages.variant)), self.stages.state_dict()
+        self.stages.load_state_dict({name: weight for name, weight in weights.items() if name in own})
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """What learns: the head, since the first blocks are frozen."""
+        return [ParameterGroup(tuple(self.parts.parameters()))]

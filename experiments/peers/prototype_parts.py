@@ -10,17 +10,16 @@ ProtoPNet's costs that cluster and separate, its projection on pictures and its 
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from experiments.peers.configs import PrototypePartsConfig
 from torchsite.data import ImagesLike
 from torchsite.model.base import ImageClassifier
-from torchsite.model.config import Part, describe
+from torchsite.model.config import ModelConfig, Part, describe
 from torchsite.model.explanation import enlarge
 from torchsite.modes import evaluating
 from torchsite.shapes import Heatmaps, Labels, Logits, Maps, Size
@@ -28,6 +27,17 @@ from torchsite.shapes import Heatmaps, Labels, Logits, Maps, Size
 EPSILON = 1e-4
 AGAINST = -0.5
 Similarities = Float[Tensor, "batch parts rows cols"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrototypePartsConfig(ModelConfig):
+    """The configuration of a classifier by parts: how many each class has, and how its maps are shown."""
+
+    TITLE: ClassVar[str] = "a classifier by prototypes of parts"
+
+    kind: Literal["prototype_parts"] = "prototype_parts"
+    n_parts: int = 4
+    zero_sum: bool = False
 
 
 class PrototypeParts(ImageClassifier):

@@ -1,24 +1,24 @@
 """BAM: four models, every method, objects never seen; steps resume and become a section and two sheets."""
 
-from types import MappingProxyType
-
 import pytest
 import torch
 from made_up import page
 
 from experiments.bam import experiment as bam
 from experiments.bam import models as bam_models
+from experiments.bam import pairs as bam_pairs
 from experiments.bam import photograph as bam_photograph
-from experiments.bam import steps as bam_steps
 from experiments.bam.data import join_objects, painted_halves, shuffled
 from experiments.bam.dataset import BamDataset
-from experiments.bam.measures import measure_method
-from experiments.bam.models import LABELLINGS, QUICK, SCRATCH, Models
+from experiments.bam.models import LABELLINGS, QUICK, Models
+from experiments.bam.pairs import Pairs
 from experiments.cache import load_arrays
 from experiments.models import KINDS
 from experiments.publish import draw_figures
 from experiments.recipes import load_recipe
 from experiments.registry import EXPERIMENTS
+from experiments.study import Explaining
+from torchsite.attribution import METHODS
 from torchsite.errors import DataError
 from torchsite.model import BlackBox, load
 from torchsite.training.recipes import override
@@ -42,19 +42,21 @@ def bam_run(tmp_path_factory):
     patch = pytest.MonkeyPatch()
     patch.setattr(bam, "QUICK_METHODS", ("self_explanation", "gradient"))
     patch.setattr(bam_photograph, "QUICK_METHODS", ("self_explanation", "gradient"))
-    patch.setattr(bam_steps, "N_OWN", 12)
-    patch.setattr(bam_steps, "N_USUAL", 12)
-    patch.setattr(bam_steps, "N_HELD_OUT", 9)
-    patch.setattr(bam_steps, "PATCH_STEPS", 2)
+    patch.setattr(bam_pairs, "PATCH_STEPS", 2)
     patch.setattr(bam_models, "QUICK", dict(QUICK) | {"epochs": 1, "validate_every": 1})
-    yield folder, bam.run("bam", folder, quick=True)
+    yield folder, bam.run(folder, quick=True)
     patch.undo()
 
 
 def test_bam_measures_both_kinds_and_all_methods(bam_run):
     _, result = bam_run
     lines = {(line["model"], line["method"]) for line in result.values["table"]}
-    assert lines == {("site", "self_explanation"), ("site", "gradient"), ("black_box", "gradient")}
+    assert lines == {
+        ("site", "self_explanation"),
+        ("site", "plain_explanation"),
+        ("site", "gradient"),
+        ("black_box", "gradient"),
+    }
     assert set(result.values["accuracy"]) == {f"{k}, {b}" for k in KINDS for b in LABELLINGS}
     assert "self_consistency" in result.values["accuracy"]["site, object"]
     assert "held_out accuracy" in result.values["accuracy"]["black_box, scene"]
@@ -63,7 +65,7 @@ def test_bam_measures_both_kinds_and_all_methods(bam_run):
 def test_bam_takes_finished_steps_up_again(bam_run):
     folder, result = bam_run
     written = {path: path.stat().st_mtime_ns for path in (folder / "steps").iterdir()}
-    again = bam.run("bam", folder, quick=True)
+    again = bam.run(folder, quick=True)
     assert {path: path.stat().st_mtime_ns for path in (folder / "steps").iterdir()} == written
     assert again.values["table"] == result.values["table"]
 
@@ -114,37 +116,29 @@ def perfect(painted, by):
     return Known("identity", 3, image_shape=(3, 16, 16), encoder_options={"widths": [2], "code": 2})
 
 
-def test_a_map_that_is_the_region_points_and_contrasts_perfectly(painted, monkeypatch):
+def test_a_map_that_is_the_region_points_and_contrasts_perfectly(painted, tmp_path, monkeypatch):
     """Planted: the object model lights up the object, the scene model everything but the object."""
     part = painted.test[:8]
     halves = type(painted)(painted.train, part, painted.held_out)
     models = Models(perfect(halves, "object"), perfect(halves, "scene"))
     regions = part.regions.float()
 
-    class Planted:
-        budget = MappingProxyType({})
+    def planted(model):
+        return lambda images, classes: regions if model is models.objects else 1 - regions
 
-        def __init__(self, model, **_):
-            self.model = model
-
-        def __call__(self, images, classes):
-            return regions if self.model is models.objects else 1 - regions
-
-    for module in ("experiments.bam.measures", "torchsite.evaluation.methods"):
-        monkeypatch.setattr(f"{module}.METHODS", {"planted": Planted})
-    found = measure_method("planted", models, part, None)
+    pairs, one = Pairs("planted", models, part, tmp_path), Explaining("planted", {}, False, planted)
+    monkeypatch.setattr(bam_pairs, "BATCH", len(part))
+    found = bam.gathered(pairs, one, bam.MEASURES["test"], quick=True)
     assert found["untransformed"]["mcs"]["value"] == pytest.approx(1.0)
     for what in ("objects", "scenes"):
         assert found[f"pointing {what}"]["untransformed"]["tau_0"]["score"]["value"] == pytest.approx(1.0)
-    assert found["untransformed"]["iir"]["value"] is None
 
 
-def test_a_method_that_does_not_apply_gives_its_reason(painted):
+def test_a_method_that_does_not_apply_gives_its_reason(painted, tmp_path):
     models = Models(perfect(painted, "object"), perfect(painted, "scene"))
-    assert (
-        "does not explain itself"
-        in measure_method("self_explanation", models, painted.test[:2], None)["reason"]
-    )
+    pairs = Pairs("any", models, painted.test[:2], tmp_path)
+    own = Explaining("self_explanation", {}, False, METHODS["self_explanation"])
+    assert "does not explain itself" in bam.gathered(pairs, own, bam.MEASURES["test"], quick=True)["reason"]
 
 
 def test_the_verdict_names_the_first_and_the_gap():
@@ -194,6 +188,6 @@ def test_shuffling_keeps_pictures_and_labels_together(painted):
     assert key != old
 
 
-@pytest.mark.parametrize("changes", [{}, SCRATCH, QUICK])
+@pytest.mark.parametrize("changes", [{}, QUICK])
 def test_settings_of_bam_are_those_of_a_recipe(changes):
     assert override(load_recipe("bam"), changes).model.kind == "site"

@@ -5,15 +5,16 @@ import torch
 from made_up import section
 
 from experiments.bam import models as bam_models
-from experiments.bam import motion, motion_steps
+from experiments.bam import motion
 from experiments.bam.data import painted_halves
-from experiments.bam.models import QUICK, Models
-from experiments.bam.motion_steps import Counts
-from experiments.study import IGNORANT_MARK, Explaining, explainers
+from experiments.bam.models import LABELLINGS, QUICK, Models
+from experiments.bam.pairs import Pairs
+from experiments.study import IGNORANT_MARK, Amount, Explaining, explainers
 from torchsite.attribution import METHODS
 from torchsite.errors import ConfigError
 from torchsite.metrics import CONTROL_MAPS
 from torchsite.results import Result
+from torchsite.transforms import TransformFamily
 
 pytestmark = pytest.mark.slow
 
@@ -26,14 +27,14 @@ def motion_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("appendix") / "bam_motion-quick"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bam_models, "QUICK", dict(QUICK) | {"epochs": 1, "validate_every": 1})
-        lane = motion_steps.measure(folder, kinds=("black_box",), methods=ROWS, quick=True)
+        lane = motion.measure(folder, kinds=("black_box",), methods=ROWS, quick=True)
         written = {path: path.stat().st_mtime_ns for path in (folder / "steps").iterdir()}
         yield folder, lane, written, motion.run(folder, methods=ROWS, quick=True)
 
 
 def test_a_lane_leaves_its_steps_and_the_run_takes_them(motion_run):
     folder, lane, written, result = motion_run
-    one_row = 1 + 2 * (len(motion_steps.N_FAST) - 1)
+    one_row = 1 + 2 * (len(motion.MEASURES) - 1)
     assert lane == len(written) == 2 * one_row
     now = {path: path.stat().st_mtime_ns for path in (folder / "steps").iterdir()}
     assert {path: now[path] for path in written} == written
@@ -63,9 +64,9 @@ def test_own_words_name_whichever_is_larger():
         own = {name: {"value": rival if "rival" in name else right} for name in motion.MOTIONS}
         return {("site", "self_explanation"): own}
 
-    assert "its map follows (follows 0.900, stays 0.200)" in motion._own_words(scores(0.9, 0.2))
-    assert "its map stays (follows 0.100, stays 0.200)" in motion._own_words(scores(0.1, 0.2))
-    assert motion._own_words({}) == ""
+    assert "its map follows (follows 0.900, stays 0.200)" in motion.own_words(scores(0.9, 0.2))
+    assert "its map stays (follows 0.100, stays 0.200)" in motion.own_words(scores(0.1, 0.2))
+    assert motion.own_words({}) == ""
 
 
 class Named(torch.nn.Module):
@@ -79,19 +80,20 @@ class Named(torch.nn.Module):
         return self.answer.expand(len(images), -1)
 
 
-def test_a_map_on_the_object_follows_and_the_template_stays():
+def test_a_map_on_the_object_follows_and_the_template_stays(tmp_path):
     """Planted: shapes are brighter than the patterns behind them, so the map can find them."""
     bam = painted_halves(32).test
     bam = bam[(bam.object_labels == 0) & (bam.scene_labels == 0)]
     bam = bam[torch.arange(len(bam)).repeat(4)]
-    config = type("Config", (), {"family": motion_steps.Poses().family})
+    config = type("Config", (), {"family": TransformFamily()})
     models = Models(Named(config, 0), Named(config, 0))
 
     def saturated(images, classes):
         return (images.amax(1) - images.amin(1) - 0.6).clamp_min(0)
 
+    pairs, any_one = Pairs("planted", models, bam, tmp_path), Explaining("planted", {}, False, lambda _: None)
     found = {
-        name: motion_steps.motion_cell(Explaining(name, {}, False, lambda model, m=maker: m), models, bam)
+        name: pairs.pair_cell(motion.MOTION, any_one, dict.fromkeys(LABELLINGS, maker), bam)
         for name, maker in {"object": saturated, "template": CONTROL_MAPS["frame_template"]}.items()
     }
     own, template = (found[name].values for name in ("object", "template"))
@@ -101,20 +103,11 @@ def test_a_map_on_the_object_follows_and_the_template_stays():
     assert template["frame_follows"]["raw"]["value"] > template["object_holds"]["raw"]["value"]
 
 
-def test_counts_cap_what_each_measure_shows():
-    fast, slow = (Explaining("any", {}, slow, lambda model: None) for slow in (False, True))
-    assert Counts().of(fast) == dict(motion_steps.N_FAST)
-    assert Counts(200, 8).of(fast)["object_motion"] == 200
-    assert set(Counts(200, 8).of(slow).values()) == {8}
-    assert all(n <= motion_steps.N_FAST[name] for name, n in motion_steps.N_SLOW.items())
-
-
-def test_steps_of_other_pictures_are_refused(motion_run):
+def test_steps_of_other_pictures_are_refused(motion_run, monkeypatch):
     folder = motion_run[0]
+    monkeypatch.setattr(motion, "MEASURES", {motion.MOTION: Amount(5)})
     with pytest.raises(ConfigError, match=r"other settings|another"):
-        motion_steps.measure(
-            folder, kinds=("black_box",), methods=["gradient"], counts=Counts(fast=5), quick=True
-        )
+        motion.measure(folder, kinds=("black_box",), methods=["gradient"], quick=True)
 
 
 def test_explainers_come_by_cost_and_those_that_know_nothing_last():

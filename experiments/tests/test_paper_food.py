@@ -1,4 +1,4 @@
-"""Food-101: both models from both starts."""
+"""Food-101: both models, from ImageNet."""
 
 import pytest
 from made_up import section
@@ -11,14 +11,12 @@ from torchsite.training.recipes import override
 
 
 @pytest.mark.slow
-def test_food_compares_starts_and_kinds(tmp_path):
+def test_food_compares_both_kinds(tmp_path):
     result = food.run(tmp_path, quick=True)
-    assert set(result.values["models"]) == {f"{k}, from {s}" for k in food.KINDS for s in food.STARTS}
+    assert set(result.values["models"]) == {f"{kind}, from ImageNet" for kind in food.KINDS}
     assert "from ImageNet" in section(result)
     assert [path.name for path in draw_figures(EXPERIMENTS["food10"], tmp_path)] == ["food10.png"]
 
 
-@pytest.mark.parametrize("start", food.STARTS)
-def test_settings_of_food_are_those_of_a_recipe(start):
-    recipe, changes = food.STARTS[start]
-    assert override(load_recipe(recipe), changes).size == 128
+def test_settings_of_food_are_those_of_a_recipe():
+    assert override(load_recipe(food.RECIPE), food.QUICK).size == 128

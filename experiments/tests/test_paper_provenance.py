@@ -47,7 +47,7 @@ def test_what_is_about_models_of_its_own_says_so():
     assert "do not ship" in note(result("bam", weights={"site": OLD}), [], SHIPPED)
     assert OLD in note(result("bam", weights={"site": OLD}), [], SHIPPED)
     assert "older than the rule" in note(result("bam"), [], SHIPPED)
-    assert note(result("many_classes", weights={}), [], SHIPPED) == ""
+    assert note(result("baselines", weights={}), [], SHIPPED) == ""
 
 
 def test_a_result_that_does_not_say_what_it_measured_is_not_written(tmp_path):

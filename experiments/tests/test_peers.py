@@ -4,10 +4,9 @@ import pytest
 import torch
 
 from experiments.peers import BCos, PrototypeParts
-from experiments.peers.b_cos_network import BCosConv2d
+from experiments.peers.b_cos import BCosConv2d
 from torchsite.attribution import METHODS
 from torchsite.data import Dataset
-from torchsite.errors import ConfigError
 from torchsite.metrics import as_explainer
 from torchsite.model import SITE, load
 from torchsite.randomness import make_rng
@@ -18,7 +17,16 @@ def peer(extractor, **options):
     with torch.random.fork_rng():
         torch.manual_seed(0)
         return (
-            SITE(extractor, "constant", 3, image_shape=(3, 16, 16), extractor_options=options).double().eval()
+            SITE(
+                extractor,
+                "constant",
+                3,
+                image_shape=(3, 16, 16),
+                extractor_options=options,
+                pretrained=False,
+            )
+            .double()
+            .eval()
         )
 
 
@@ -39,27 +47,28 @@ def test_constant_prototypes_are_class_activation_maps():
 
 def test_a_bag_of_patches_is_additive_over_them():
     """What is far away changes neither evidence nor, beyond its own evidence, the logit."""
-    model = peer("local", width=4, patch=10, depth=3)
-    images = pictures(side=32)
+    model = peer("two_scales_parts", parts=3, hidden=8)
+    images = pictures(side=48)
     changed = images.clone()
     changed[..., :8, :8] = 0.5
     before, after = model.explain(images), model.explain(changed)
     difference = (before.evidence - after.evidence).abs().amax((0, 1))
-    reach = 4 + 10 // 2 // 2 + 1  # cells of the part itself, and as far as a patch reaches out of it
-    assert difference[:4, :4].max() > 0
+    reach = 2 + 3  # cells of four pixels: of the part itself, and as far as a patch of 19 reaches out of it
+    assert difference[:2, :2].max() > 0
     assert difference[reach:].max() == 0
     assert difference[:, reach:].max() == 0
+    assert all(parameter.requires_grad for group in groups(model) for parameter in group.parameters)
 
 
-def test_patches_have_sizes_that_convolutions_can_make():
-    with pytest.raises(ConfigError, match="patch: expected 6, 10, 14"):
-        peer("local", patch=9)
+def groups(model):
+    return model.feature_extractor.parameter_groups()
 
 
 def b_cos(**options):
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        model = BCos("b_cos", 3, image_shape=(3, 16, 16), extractor_options={"widths": (6, 8)}, **options)
+        small = {"extractor_options": {"widths": (4, 5, 6), "depth": 4}, "width": 8}
+        model = BCos("small_cnn", 3, image_shape=(3, 16, 16), **small, **options)
         model(pictures(32).float())  # norms that have seen something
         return model.double().eval()
 
@@ -77,23 +86,23 @@ def test_a_b_cos_layer_is_its_formula():
 
 
 @pytest.mark.parametrize("relative", [False, True])
-def test_the_logit_of_a_b_cos_network_is_exactly_w_of_x_times_x(relative):
-    """W(x) · [x, 1 - x] without a rest, and W(x) is the derivative while the factors are constants."""
+def test_the_logit_of_a_b_cos_head_is_exactly_w_of_z_times_z(relative):
+    """W(z) · [z, 1 - z] without a rest, and W(z) is the derivative while the factors are constants."""
     model, images = b_cos(), pictures()
     logits = model(images)
     logits = logits - logits.mean(1, keepdim=True) if relative else logits
     assert logits.std() > 1e-3
     for label in range(3):
         classes = torch.full((4,), label)
-        found = model.contributions(images, classes, relative)
-        assert found.shape == (4, 6, 16, 16)
+        found = model.contributions(model.coded(images), classes, relative)
+        assert found.shape == (4, 8, 4, 4)
         torch.testing.assert_close(found.sum((1, 2, 3)), logits[:, label])
         maps = model.explain(images, relative=relative).heatmaps(size=(16, 16), classes=classes)
         torch.testing.assert_close(maps.sum((1, 2)), logits[:, label])
     torch.testing.assert_close(model.explain(images, relative=relative).logits, logits)
 
 
-def test_explaining_leaves_a_b_cos_network_as_it_was():
+def test_explaining_leaves_a_b_cos_head_as_it_was():
     model = b_cos().train()
     layers = [module for module in model.modules() if isinstance(module, BCosConv2d)]
     model.explain(pictures()).heatmaps(classes=torch.zeros(4, dtype=torch.int64))

@@ -9,27 +9,21 @@ from hypothesis import strategies as st
 from torch import nn
 
 import experiments  # noqa: F401  # its forms of the parts obey the same laws
+import trunk_generator  # noqa: F401  # as does that of tests
 from torchsite.model import EXTRACTORS, GENERATORS, SITE, BlackBox
 from torchsite.randomness import make_rng
 
 EXTRACTOR_OPTIONS = {
     "identity": {},
     "small_cnn": {"depth": 3, "widths": (4, 5, 6)},
-    "resnet18": {"depth": 3, "widths": (4, 5, 6, 7), "common": 4},
     "pyramid": {"depth": 3, "widths": (4, 5, 6, 7), "common": 4},
-    "local": {"depth": 3, "width": 4, "patch": 10, "n_mixing": 1},
-    "b_cos": {"depth": 3, "widths": (4, 5)},
 }
 GENERATOR_OPTIONS = {
     "trunk": {"widths": (4, 5), "code": 6, "trunk": (4, 5, 6)},
     "lateral": {"widths": (4, 5), "code": 6, "trunk": (4, 5)},
     "spatial": {"widths": (4, 5), "trunk": (4, 5)},
     "two_scales": {"widths": (4, 5), "trunk": (4, 5)},
-    "shuffle": {"widths": (4, 5), "code": 6, "trunk": 4},
-    "transposed": {"widths": (4, 5), "code": 6, "trunk": (2, 2)},
-    "dense": {"widths": (4, 5), "code": 6, "rank": 3},
     "constant": {},
-    "mixed": {"widths": (4, 5), "trunk": (4, 5), "rank": 3},
 }
 BOUND = {torch.float32: 1e-4, torch.float64: 1e-10}
 PRETRAINED = ("efficientnet", "two_scales")  # which take colour pictures of some size only

@@ -1,7 +1,7 @@
 """`torchsite reproduce`: the tables of the paper and our studies, in a checkout."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -12,11 +12,15 @@ import typer
 
 from torchsite.cli.inputs import names
 from torchsite.cli.terminal import AsJson, say_figures, say_json, terminal
-from torchsite.errors import ConfigError, NotApplicableError
+from torchsite.errors import ConfigError, NotApplicableError, TorchsiteError
+
+ALL = "all"
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="The experiment; without a name, all are listed.")] = "",
+    name: Annotated[
+        str, typer.Argument(help="The experiment, or `all`; without a name, all are listed.")
+    ] = "",
     out: Annotated[Path, typer.Option(help="Folder for runs and results; work continues there.")] = Path(
         "runs"
     ),
@@ -33,7 +37,7 @@ def reproduce(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run one experiment of the paper; interrupted ones continue.
+    """Run one experiment of the paper, or all that are not done yet; interrupted ones continue.
 
     The result and its figures are written to runs/NAME. With --publish, the result is also copied to results/
     of the checkout that you stand in, and the figures and pages of docs/ are drawn again.
@@ -46,23 +50,58 @@ def reproduce(
 
     torchsite reproduce mnist_pointing --publish
 
+    torchsite reproduce all --publish
+
     torchsite reproduce leaderboard --add mine.py --only mine,site
     """
     registry = part("registry")
     if not name:
         _list_experiments(registry.EXPERIMENTS, as_json)
         return
-    experiment = registry.find_experiment(name)
     if publish and quick:
         raise ConfigError("--publish is for whole runs: leave --quick away")
+    if name == ALL and quick:
+        raise ConfigError("`all` is for whole runs: leave --quick away, or name one experiment")
+    chosen = [registry.find_experiment(name)] if name != ALL else _planned(registry.plan(out))
+    checkout = part("publish").find_checkout(Path.cwd()) if publish else None
+    rows = {"only": names(only), "add": add} if only or add is not None else {}
+    failed = []
+    for experiment in chosen:
+        try:
+            _one(experiment, out, rows, checkout, quick=quick, as_json=as_json)
+        except TorchsiteError as error:
+            if name != ALL:
+                raise
+            terminal(stderr=True).print(f"{experiment.name}: {error}")
+            failed.append(experiment.name)
+    if failed:
+        raise NotApplicableError(f"{len(failed)} of {len(chosen)} could not be run: {', '.join(failed)}")
 
+
+def _planned(plan: Sequence[tuple[Any, bool]]) -> list[Any]:
+    """What is not done yet, after a table of what is and what the rest costs."""
+    from rich.table import Table
+
+    table = Table("experiment", "CPU minutes", "state")
+    for experiment, done in plan:
+        table.add_row(experiment.name, f"{experiment.minutes:g}", "done" if done else "to do")
+    left = [experiment for experiment, done in plan if not done]
+    terminal(stderr=True).print(table)
+    minutes = sum(experiment.minutes for experiment in left)
+    terminal(stderr=True).print(
+        f"{len(left)} of {len(plan)} to do, about {minutes / 60:.0f} hours of one core; delete a result from "
+        "the folder of its run to have it measured again"
+    )
+    return left
+
+
+def _one(
+    experiment: Any, out: Path, rows: Mapping[str, Any], checkout: Path | None, *, quick: bool, as_json: bool
+) -> None:
     from torchsite.report.format import headline
 
     publishing = part("publish")
-
-    checkout = publishing.find_checkout(Path.cwd()) if publish else None
-    place = out / (f"{name}-quick" if quick else name)
-    rows = {"only": names(only), "add": add} if only or add is not None else {}
+    place = out / (f"{experiment.name}-quick" if quick else experiment.name)
     result = experiment.run(place, quick=quick, progress=terminal(stderr=True).is_terminal, **rows)
     drawn = publishing.draw_figures(experiment, place)
     published = [] if checkout is None else publishing.publish(experiment, place, checkout)

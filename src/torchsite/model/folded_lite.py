@@ -9,7 +9,6 @@ which is found with it, takes twenty times as long as that of the maps (torch 2.
 
 from collections.abc import Mapping
 
-import torch
 from torch import Tensor, nn
 
 from torchsite.model.blocks import DepthwiseConv2d
@@ -21,7 +20,11 @@ EPSILON = 1e-3  # that of the published batch norms
 
 
 class FoldedLite(nn.Module):
-    """The maps from a quarter to a 32nd of the picture's resolution; the first two without gradients."""
+    """The maps from a quarter to a 32nd of the picture's resolution.
+
+    The weights of the first two are frozen, so a training step follows no gradients there; a method that asks
+    for the gradient of a picture gets it.
+    """
 
     def __init__(self, variant: Variant = LITE0) -> None:
         super().__init__()
@@ -37,13 +40,8 @@ class FoldedLite(nn.Module):
 
     def forward(self, images: Images) -> list[Features]:
         """Finest first."""
-        with torch.no_grad():
-            current, maps = self.stem(images), []
-            for number, block in enumerate(self.blocks[: self.n_frozen]):
-                current = block(current)
-                if number in self.answers:
-                    maps.append(current)
-        for number, block in enumerate(self.blocks[self.n_frozen :], self.n_frozen):
+        current, maps = self.stem(images), []
+        for number, block in enumerate(self.blocks):
             current = block(current)
             if number in self.answers:
                 maps.append(current)

@@ -7,7 +7,7 @@ import pytest
 from running import run
 
 from experiments.publish import PAGES
-from experiments.registry import Experiment
+from experiments.registry import EXPERIMENTS, Experiment
 from torchsite.errors import ConfigError, NotApplicableError
 from torchsite.evaluation.comparison import Comparison
 from torchsite.results import Result
@@ -57,10 +57,34 @@ def test_report_writes_one_page_and_its_figures(model_folder, tmp_path):
 
 
 def test_reproduce_lists_and_refuses():
-    assert "generators" in run("reproduce")
-    assert "generators" in json.loads(run("reproduce", "--json"))
+    assert "families" in run("reproduce")
+    assert "families" in json.loads(run("reproduce", "--json"))
     with pytest.raises(ConfigError, match="did you mean 'mnist'"):
         run("reproduce", "mnst")
+
+
+def test_reproduce_all_plans_goes_on_and_names_what_failed(tmp_path, monkeypatch):
+    ran = []
+
+    def run_one(experiment, folder, **options):
+        if experiment.name == "baselines":
+            raise ConfigError("needs another library")
+        ran.append(experiment.name)
+        made = Result(experiment.result_name, {}, {}, 0, 1.0)
+        made.save(folder / f"{experiment.result_name}.json")
+        return made
+
+    monkeypatch.setattr(Experiment, "run", run_one)
+    monkeypatch.setattr(Experiment, "figures", lambda *_: {})
+    Result("families", {}, {}, 0, 1.0).save(tmp_path / "families" / "families.json")
+    with pytest.raises(NotApplicableError, match="could not be run: baselines"):
+        run("reproduce", "all", "--out", tmp_path)
+    assert set(ran) == set(EXPERIMENTS) - {"families", "baselines"}
+    assert ran.index("cifar10") < ran.index("cifar10_truth")
+    with pytest.raises(NotApplicableError, match="1 of 1 could not"):
+        run("reproduce", "all", "--out", tmp_path)
+    with pytest.raises(ConfigError, match="whole runs"):
+        run("reproduce", "all", "--quick")
 
 
 def test_data_and_models_tell_what_there_is():

@@ -17,10 +17,8 @@ STRIDES = {
     "identity": 1,
     "small_cnn": 4,
     "pyramid": 2,
-    "local": 2,
-    "b_cos": 4,
-    "resnet18": 2,
     "two_scales": 4,
+    "two_scales_parts": 4,
 } | {f"efficientnet_lite{n}": 8 for n in range(3)}
 
 
@@ -122,7 +120,6 @@ def test_strides_are_found(name, size):
 
 def test_options_change_the_stride():
     shape = (3, 96, 96)
-    assert build_extractor("resnet18", shape, {"widths": (4, 4, 4, 4)}).stride(shape) == 4
     assert build_extractor("efficientnet_lite0", shape, {"stride": 4}).stride(shape) == 4
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import trunk_generator  # noqa: F401  # with which the losses were recorded
 from experiments.recipes import known_recipes, load_recipe
 from torchsite.evaluation.training_log import read_log
 from torchsite.model import SITE
