@@ -12,20 +12,30 @@ more than MARGIN. A null is what the measure itself gives for knowing nothing: a
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, cast
 
 from matplotlib.figure import Figure
+from torch import nn
 
+from experiments.bam.models import Models
+from experiments.bam.pairs import PAIRED, Pairs
 from experiments.cache import save_result
-from experiments.fooled_steps import N_PICTURES, N_QUICK, OWN, scores_of, settings_of
+from experiments.planted import Planted, named_right, planted, true_map
 from experiments.registry import Arrays
 from experiments.section import Pictures, source
+from experiments.study import Amount, Built, Explain, Explaining, Measuring, Same
+from torchsite.data import Dataset, load_dataset, to_float
 from torchsite.evaluation.fingerprints import weights_of
-from torchsite.metrics import CONTROL_MAPS
+from torchsite.metrics import CONTROL_MAPS, strokes
+from torchsite.model import SITE, load
 from torchsite.report.format import NOTHING, bounds, look_up, markdown_table
 from torchsite.results import Result
+from torchsite.shapes import Heatmaps
+from torchsite.transforms import TransformFamily
 
 MARGIN = 0.05
 
@@ -99,6 +109,85 @@ def verdict(question: Question, values: Mapping[str, Any]) -> Verdict:
     }
 
 
+OWN = "own"
+# How many pictures each setting has; a quick run has few, and no photographs.
+N_PICTURES: Mapping[str, int] = {"Planted": 200, "Digits": 200, "Photographs": 200}
+N_QUICK: Mapping[str, int] = {"Planted": 24, "Digits": 24}
+BATCH = 50
+CURVE: Mapping[str, Any] = {"fractions": (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)}
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "mask_k": CURVE,
+    "insertion": CURVE,
+    "deletion": CURVE,
+    "grid_pointing": {"sides": (2,), "confidence": 0.5},  # label smoothing keeps probabilities below 0.9
+    "sanity": {"n_stages": 2},
+}
+SHIPPED = {
+    "Digits": ("mnist", "mnist_sample", "Embedded digits, the shipped model of MNIST."),
+    "Photographs": ("cifar10", "cifar10", "CIFAR-10, the shipped model."),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Pictures, a model that names them, its own map; the objects' regions and the parts where known."""
+
+    name: str
+    about: str
+    model: nn.Module
+    data: Dataset
+    own: Any  # of the model: its own map
+    family: TransformFamily
+    regions: Heatmaps | None = None
+    parts: Planted | None = None
+
+    def values(self, measures: Sequence[str], folder: Path) -> dict[str, dict[str, Mapping[str, Any]]]:
+        """What every measure finds of every maker and of the own map; nothing where it has no meaning."""
+        makers: dict[str, Any] = {name: Same(maker) for name, maker in CONTROL_MAPS.items()} | {OWN: self.own}
+        amounts, title = {name: Amount(len(self.data)) for name in measures}, self.name.lower()
+        single = {name: amount for name, amount in amounts.items() if name not in PAIRED}
+        both = {name: amount for name, amount in amounts.items() if name in PAIRED}
+        measuring = Measuring(
+            title, self.model, self.data, folder, OPTIONS, {}, self.regions, {}, self.family, BATCH
+        )
+        found: dict[str, dict[str, Mapping[str, Any]]] = {}
+        for name, on in makers.items():
+            one = Explaining(name, {}, False, on)
+            found[name] = {cell.metric: cell.values or {} for _, cell in measuring.cells(one, single)}
+            found[name] |= {metric: {} for metric in both}
+            if self.parts is not None and both:
+                models = Models(cast(SITE, self.parts.objects), cast(SITE, self.parts.scenes))
+                pairs = Pairs(title, models, self.parts.pictures, folder, family=self.family)
+                found[name] |= {metric: cell.values or {} for metric, _, cell in pairs.cells(one, both)}
+        return found
+
+
+def settings_of(counts: Mapping[str, int]) -> Iterator[Setting]:
+    """Planted parts, digits and photographs: those that are to have pictures."""
+    if "Planted" in counts:
+        yield planted_setting(counts["Planted"])
+    for name, (model, data, about) in SHIPPED.items():
+        if name in counts:
+            site = cast(SITE, load(model))
+            pictures = load_dataset(data, "test")[: counts[name]]
+            regions = strokes(to_float(pictures.images)) if data == "mnist_sample" else None
+            yield Setting(name, about, site, pictures, Built("self_explanation"), site.config.family, regions)
+
+
+def planted_setting(n: int, seed: int = 0) -> Setting:
+    """Bright bars over tinted scenes, and models of which the true map is known."""
+    found = planted(n, seed=seed)
+    about = "Bright bars over dark scenes, named by a sum of local terms: the model's own map is the truth."
+    regions = found.pictures.regions.float()
+    return Setting(
+        "Planted", about, found.objects, named_right(found), _true, TransformFamily(), regions, found
+    )
+
+
+def _true(model: Any) -> Explain:
+    return partial(true_map, model)
+
+
 def run(
     folder: Path, *, counts: Mapping[str, int] | None = None, quick: bool = False, progress: bool = False
 ) -> Result:
@@ -107,7 +196,7 @@ def run(
     measures = tuple(dict.fromkeys(question.metric for question in QUESTIONS.values()))
     settings: dict[str, Any] = {}
     for setting in settings_of(counts or (N_QUICK if quick else N_PICTURES)):
-        found = scores_of(setting, measures, folder / "steps")
+        found = setting.values(measures, folder / "steps")
         cells = {
             row: {name: verdict(question, values[question.metric]) for name, values in found.items()}
             for row, question in QUESTIONS.items()

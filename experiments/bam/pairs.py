@@ -34,6 +34,7 @@ from torchsite.metrics import Explainer, Poses, as_explainer, plain
 from torchsite.model import SITE, BlackBox
 from torchsite.randomness import make_rng
 from torchsite.shapes import Images
+from torchsite.transforms import TransformFamily
 
 POSES = ("untransformed", "transformed")
 BATCH = 25
@@ -66,6 +67,7 @@ class Pairs:
     folder: Path
     named: bool = True
     options: Mapping[str, Mapping[str, Any]] | None = None
+    family: TransformFamily | None = None  # of the poses; else what the models have learnt
 
     def cells(
         self, explaining: Explaining, measures: Mapping[str, Amount], quick: bool = False
@@ -140,8 +142,8 @@ class Pairs:
 
     @property
     def poses(self) -> Poses:
-        """One pose of the models' family for each picture."""
-        return Poses(self.models.objects.config.family, 1)
+        """One pose for each picture."""
+        return Poses(self.family or self.models.objects.config.family, 1)
 
     def patched(self, n: int) -> Images:
         """The scenes of the first pictures with a patch in the object's place that changes no answer."""

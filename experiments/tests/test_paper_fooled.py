@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis.strategies import booleans, floats
 from made_up import section
 
-from experiments import fooled, fooled_steps
-from experiments.fooled import MARGIN, QUESTIONS, is_fooled, verdict
-from experiments.fooled_steps import OWN
+from experiments import fooled
+from experiments.fooled import MARGIN, OWN, QUESTIONS, is_fooled, verdict
 from experiments.planted import planted, true_map
 from torchsite.data import to_float
 from torchsite.metrics import CONTROL_MAPS
@@ -69,9 +68,9 @@ def test_planted_pictures_are_named_right_and_their_map_is_what_hiding_does():
 
 
 def test_settings_are_those_that_have_pictures():
-    (digits,) = fooled_steps.settings_of({"Digits": 7})
+    (digits,) = fooled.settings_of({"Digits": 7})
     assert (digits.name, len(digits.data)) == ("Digits", 7)
-    assert set(fooled_steps.N_QUICK) < set(fooled_steps.N_PICTURES)
+    assert set(fooled.N_QUICK) < set(fooled.N_PICTURES)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +78,7 @@ def quick(tmp_path_factory):
     """The planted setting alone, by the measures that the laws are about."""
     place = tmp_path_factory.mktemp("fooled")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fooled, "settings_of", lambda counts: [fooled_steps.planted_setting(24)])
+        patch.setattr(fooled, "settings_of", lambda counts: [fooled.planted_setting(24)])
         kept = ("frame control", "object motion", "grid pointing", "sanity", "patch deletion")
         some = {row: question for row, question in QUESTIONS.items() if row.startswith(kept)}
         patch.setattr(fooled, "QUESTIONS", some)
