@@ -14,10 +14,9 @@ from torchsite.data import Dataset
 from torchsite.data.label_tables import load_labelled, rarest, read_label_table
 from torchsite.data.request import Request
 from torchsite.errors import ConfigError, DataError, ShapeError
-from torchsite.evaluation.examine import ask
-from torchsite.evaluation.examine_labels import examine_labels
-from torchsite.evaluation.illustrate import illustrate_labels
-from torchsite.evaluation.labels import label_figures
+from torchsite.evaluation.answers import label_figures
+from torchsite.evaluation.examine import ask, examine
+from torchsite.evaluation.illustrate import illustrate
 from torchsite.model import SITE
 from torchsite.objective.classification import several_loss, yes_weights
 from torchsite.report import write_report
@@ -174,7 +173,7 @@ def test_from_a_table_to_a_model_that_names_what_is_there(tmp_path):
 
 def test_the_report_names_the_label_it_knows_least_and_wrong_answers(tmp_path):
     data, model = corners(40, seed=4), site(several=True).eval()
-    result = examine_labels(model, data, n_moved=10)
+    result = examine(model, data)
     assert set(result.values["curves"]) == {"above", "below"}
     assert [entry["label"] for entry in result.values["examples"]] == [0, 1]
     assert all(data.marks[entry["row"], entry["label"]] for entry in result.values["examples"])
@@ -183,7 +182,7 @@ def test_the_report_names_the_label_it_knows_least_and_wrong_answers(tmp_path):
     for entry in result.values["mistakes"]:
         assert bool(data.marks[entry["row"], entry["label"]]) == entry["true"] != (entry["probability"] > 0.5)
         assert float(logits[entry["row"], entry["label"]].sigmoid()) == pytest.approx(entry["probability"])
-    shown = illustrate_labels(model, data, result)
+    shown = illustrate(model, data, result)
     sums = shown.mistakes.maps.sum((-2, -1))
     said = torch.tensor([entry["probability"] for entry in result.values["mistakes"]])
     assert torch.allclose(sums.sigmoid(), said, atol=1e-4)  # the map is the answer
@@ -191,8 +190,8 @@ def test_the_report_names_the_label_it_knows_least_and_wrong_answers(tmp_path):
     least = min(result.values["labels"], key=lambda name: result.values["labels"][name]["auroc"])
     assert f"weakest label is {least}" in page
     assert "wrongly named" in page or "missed" in page
-    with pytest.raises(DataError, match="examine"):
-        examine_labels(site(), replace(data, marks=None))
+    with pytest.raises(DataError, match=r"one class for each picture, .* several labels"):
+        examine(site(), data)
 
 
 def test_a_label_that_no_test_picture_has_is_said_to_be_unknown(tmp_path):
@@ -200,16 +199,16 @@ def test_a_label_that_no_test_picture_has_is_said_to_be_unknown(tmp_path):
     marks = data.marks.clone()
     marks[:, 1] = False
     data = replace(data, marks=marks, labels=torch.tensor(rarest(marks)))
-    result = examine_labels(site(several=True), data, n_moved=4)
+    result = examine(site(several=True), data)
     assert result.values["curves"]["below"] is None
-    shown = illustrate_labels(site(several=True), data, result)
+    shown = illustrate(site(several=True), data, result)
     assert "Not measured" in write_report(result, shown, tmp_path / "report.html").read_text()
 
 
 def test_a_report_without_mistakes_shows_none(tmp_path):
     data, model = corners(12), site(several=True)
-    result = examine_labels(model, data, n_moved=4)
+    result = examine(model, data)
     result = replace(result, values={**result.values, "mistakes": []})
-    page = write_report(result, illustrate_labels(model, data, result), tmp_path / "report.html")
+    page = write_report(result, illustrate(model, data, result), tmp_path / "report.html")
     assert "figure-examples" in page.read_text()
     assert "figure-mistakes" not in page.read_text()

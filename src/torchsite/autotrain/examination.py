@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from torchsite.autotrain.prepare import Prepared
 from torchsite.evaluation.compare import Watch
 from torchsite.evaluation.examine import examine
-from torchsite.evaluation.examine_labels import examine_labels
 from torchsite.evaluation.training_log import find_log
 from torchsite.model import SITE, BlackBox
 from torchsite.results import Result
@@ -28,10 +27,6 @@ def examine_prepared(
     Where several labels may be true of a picture, it is one of their figures, label by label.
     """
     afforded, log = affordable(prepared, fitted), find_log(fitted.folder / "model")
-    if prepared.test.marks is not None:
-        return examine_labels(
-            fitted.model, prepared.test, training=prepared.train, log=log, limit=afforded.looked_at
-        )
     result = examine(
         fitted.model,
         prepared.test,

@@ -189,7 +189,7 @@ def _by_choice(
 ) -> dict[str, Any]:
     """Choose settings by the data, train, examine, and write the report."""
     from torchsite.autotrain import examine_prepared, prepare, train_prepared
-    from torchsite.evaluation.illustrate import illustrate, illustrate_labels
+    from torchsite.evaluation.illustrate import illustrate
     from torchsite.report import write_report
     from torchsite.report.format import headline
     from torchsite.training.gallery import add_gallery
@@ -222,8 +222,7 @@ def _by_choice(
     if folds[0]:
         result = replace(result, values={**result.values, "folds": said["folds"]})
     result.save(folder / "examination.json")
-    show = illustrate if labels is None else illustrate_labels
-    page = write_report(result, show(fitted.model, prepared.test, result), folder / "report.html")
+    page = write_report(result, illustrate(fitted.model, prepared.test, result), folder / "report.html")
     figures: dict[str, Any]
     if labels is None:
         figures = headline(result)

@@ -1,10 +1,19 @@
-"""What a model answers, before any explanation: right and wrong by class, confidence, its worst mistakes.
+"""What a model answers, before any explanation: right and wrong by class or label, its worst mistakes.
 
     confusion[i][j] = how many pictures of class i are called j
     calibration     = mean over pictures of |accuracy - confidence| of their bin  (expected calibration error)
 
-Accuracies of single classes have Wilson intervals: a class may have a handful of pictures, all of them right,
-and a bootstrap would then claim to be certain.
+Of labels, of which several may be true of a picture:
+
+| figure | what |
+|---|---|
+| n | pictures of which the label is true |
+| average precision | the area under precision against recall; by chance the share of such pictures |
+| auroc | how often a picture with the label has the larger logit than one without |
+| sensitivity, specificity | the share of right answers among those with and without it |
+
+Shares of single classes have Wilson intervals: a class may have a handful of pictures, all of them right, and
+a bootstrap would then claim to be certain.
 """
 
 import math
@@ -12,14 +21,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from jaxtyping import Bool
 from torch import Tensor
-from torchmetrics.functional.classification import multiclass_calibration_error, multiclass_confusion_matrix
+from torchmetrics.functional.classification import (
+    binary_auroc,
+    binary_average_precision,
+    binary_precision_recall_curve,
+    binary_roc,
+    multiclass_calibration_error,
+    multiclass_confusion_matrix,
+)
 
 from torchsite.metrics.estimate import Estimate, plain
 from torchsite.shapes import Labels, Logits
 
 N_BINS = 10
+N_POINTS = 41
 NORMAL_95 = 1.959964
+MEANS = ("average_precision", "auroc")
+
+MultiHot = Bool[Tensor, "batch classes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,3 +128,67 @@ def describe_answers(answers: Answers) -> Mapping[str, Any]:
         "per_class": answers.per_class(),
         "calibration": answers.calibration(),
     }
+
+
+@dataclass(frozen=True, eq=False)
+class LabelAnswers:
+    """The logits of some pictures beside the labels that are true of them."""
+
+    logits: Logits
+    marks: MultiHot
+
+    def curves(self, label: int) -> dict[str, list[list[float]]] | None:
+        """Points of both curves from strict to lenient, thinned; None if true of all pictures or of none."""
+        scores, truth = self.logits[:, label].sigmoid(), self.marks[:, label].long()
+        if not 0 < int(truth.sum()) < len(truth):
+            return None
+        alarms, hits, _ = binary_roc(scores, truth)
+        precision, recall, _ = binary_precision_recall_curve(scores, truth)
+        return {
+            "roc": _thinned(alarms, hits),
+            "precision_recall": _thinned(recall.flip(0), precision.flip(0)),
+        }
+
+    def surest(self) -> list[tuple[int, int]]:
+        """For each label that any picture has: the position of that with the largest logit, and the label."""
+        scores = self.logits.masked_fill(~self.marks, -torch.inf)
+        labels: list[int] = self.marks.any(0).nonzero()[:, 0].tolist()
+        return [(int(scores[:, label].argmax()), label) for label in labels]
+
+    def mistakes(self, n: int) -> list[tuple[int, int]]:
+        """Positions and labels of the answers that are furthest on the wrong side."""
+        wrong = torch.where(self.marks, -self.logits, self.logits)
+        order = wrong.flatten().argsort(descending=True)[:n].tolist()
+        places = [divmod(place, self.marks.shape[1]) for place in order]
+        return [place for place in places if wrong[place] > 0]
+
+
+def label_figures(logits: Logits, marks: MultiHot, classes: Sequence[str]) -> dict[str, Any]:
+    """The figures of labels; what cannot be measured, since a label is true of all or of none, is None."""
+    labels = {name: _figures(logits[:, i], marks[:, i]) for i, name in enumerate(classes)}
+    means = {}
+    for figure in MEANS:
+        known = [found[figure] for found in labels.values() if found[figure] is not None]
+        means[figure] = sum(known) / len(known) if known else None
+    right = int(((logits > 0) == marks).sum())
+    return {"labels": labels, "mean": means, "right_answers": plain(wilson(right, marks.numel()))}
+
+
+def _figures(scores: Tensor, truth: Tensor) -> dict[str, Any]:
+    said, yes = scores > 0, int(truth.sum())
+    both = 0 < yes < len(truth)
+    areas = {"average_precision": binary_average_precision, "auroc": binary_auroc}
+    return {
+        "n": yes,
+        **{
+            name: float(area(scores.sigmoid(), truth.long())) if both else None
+            for name, area in areas.items()
+        },
+        "sensitivity": plain(wilson(int((said & truth).sum()), yes)),
+        "specificity": plain(wilson(int((~said & ~truth).sum()), len(truth) - yes)),
+    }
+
+
+def _thinned(x: Tensor, y: Tensor) -> list[list[float]]:
+    places = torch.linspace(0, len(x) - 1, min(len(x), N_POINTS)).round().long()
+    return [[round(float(a), 4), round(float(b), 4)] for a, b in zip(x[places], y[places], strict=True)]

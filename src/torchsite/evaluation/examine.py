@@ -5,6 +5,13 @@ Cost:     2,000 MNIST pictures under two transforms, five methods on 200 of them
 
 The pictures are a random sample in random order, whatever order the data has: batches of one class would
 raise the mismatched floor. Row numbers in the result are those of the data that was passed.
+
+| of one class for each picture | of labels, of which several may be true | |---|---| | the measures of
+`evaluate` | labels, mean, right_answers: the figures of each label (`answers.py`); posed: in poses | |
+answers: confusion, calibration, each class | curves: sensitivity against false alarms, precision against it |
+| comparison: methods beside the model's own maps | self_consistency of the likeliest label's map | |
+examples: one of each class that it recognises | examples: for each label the picture surest to have it | |
+mistakes: the most confident, as they are and in poses | mistakes: the answers furthest on the wrong side |
 """
 
 import time
@@ -16,21 +23,26 @@ from typing import Any
 import torch
 
 from torchsite.configs import to_mapping
-from torchsite.data import Dataset, batches
+from torchsite.data import Dataset, batches, to_float
 from torchsite.errors import DataError
-from torchsite.evaluation.answers import Answers, describe_answers, one_of_each
+from torchsite.evaluation.answers import (
+    Answers,
+    LabelAnswers,
+    describe_answers,
+    label_figures,
+    one_of_each,
+)
 from torchsite.evaluation.compare import Watch, compare
-from torchsite.evaluation.comparison import Comparison
 from torchsite.evaluation.evaluate import N_PROBED, evaluate
 from torchsite.evaluation.methods import applies, options_of
 from torchsite.evaluation.training_log import read_log
-from torchsite.metrics import Poses
+from torchsite.metrics import Poses, plain, self_consistency
 from torchsite.model import SITE, BlackBox
 from torchsite.model.config import class_names
 from torchsite.modes import evaluating
 from torchsite.randomness import make_rng
 from torchsite.results import Result
-from torchsite.shapes import Labels
+from torchsite.shapes import Labels, Logits
 from torchsite.training.run_manifest import fingerprint
 
 METHODS_SHOWN = (
@@ -42,6 +54,7 @@ METHODS_SHOWN = (
 )
 METRICS_SHOWN = ("self_consistency", "deletion", "completeness")
 N_MISTAKES = 8
+N_MOVED = 100  # pictures of several labels whose maps are asked to follow them
 
 
 def examine(
@@ -63,36 +76,61 @@ def examine(
 
     `training` is the data that it was trained on and `log` the run's `metrics.csv`, both only to be shown.
     `methods` are compared on the first `n_compared` of the pictures drawn; none are if it is empty. Measures
-    that probe see the first `n_probed`.
+    that probe see the first `n_probed`. Where several labels may be true of a picture, their figures are
+    found instead, with one pose and no methods.
     """
     started = time.monotonic()
     check_data(model, data)
     rows = draw_rows(len(data), limit, seed)
-    sample, poses = data[rows], Poses(model.config.family, n_transforms, seed)
-    found = evaluate(model, sample, poses=poses, batch_size=batch_size, n_probed=n_probed, watch=watch)
-    values = dict(found.values)
-    values |= _answered(model, sample, rows, poses, batch_size)
-    values["data"] = {"examined": describe_data(data)}
+    sample = data[rows]
+    config: dict[str, Any] = {
+        "model": to_mapping(model.config),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "data": data.title,
+        "fingerprint": fingerprint(data),
+        "n_images": len(sample),
+        "family": to_mapping(model.config.family),
+    }
+    values: dict[str, Any] = {"data": {"examined": _described(data)}}
     if training is not None:
-        values["data"]["training"] = describe_data(training)
+        values["data"]["training"] = _described(training)
     if log is not None:
         values["training"] = read_log(log)
-    chosen = applicable(model, methods)
+    if data.marks is not None:
+        values |= _of_labels(model, sample, rows, Poses(model.config.family, 1, seed), batch_size)
+        return Result("examination", values, config, seed, time.monotonic() - started)
+    poses = Poses(model.config.family, n_transforms, seed)
+    found = evaluate(model, sample, poses=poses, batch_size=batch_size, n_probed=n_probed, watch=watch)
+    values |= {**found.values, **_of_classes(model, sample, rows, poses, batch_size)}
+    named = () if isinstance(methods, Mapping) else methods
+    chosen = methods if isinstance(methods, Mapping) else [name for name in named if applies(name, model)]
     if chosen:
-        compared = _compared(
-            model, sample[:n_compared], chosen, poses=poses, batch_size=batch_size, watch=watch
+        compared = compare(
+            model,
+            data=sample[:n_compared],
+            methods=chosen,
+            method_options={name: options for name in chosen if (options := _options(name, named, model))},
+            metrics=METRICS_SHOWN,
+            family=poses.family,
+            n_transforms=n_transforms,
+            seed=seed,
+            batch_size=batch_size,
+            watch=watch,
         )
         values["comparison"] = asdict(compared.to_result())
-    config = describe_examined(model, data, len(sample)) | {
+    config |= {
         "n_probed": min(n_probed, len(sample)),
         "n_compared": min(n_compared, len(sample)) if chosen else 0,
         "n_transforms": n_transforms,
-        "family": to_mapping(poses.family),
     }
     return Result("examination", values, config, seed, time.monotonic() - started)
 
 
-def _answered(
+def _options(name: str, named: Sequence[str], model: SITE | BlackBox) -> dict[str, Any]:
+    return options_of(name, model) if name in named else {}
+
+
+def _of_classes(
     model: SITE | BlackBox, sample: Dataset, rows: Labels, poses: Poses, batch_size: int
 ) -> dict[str, Any]:
     """What the model answers, as they are and in poses; examples of each class; the worst mistakes."""
@@ -101,40 +139,60 @@ def _answered(
         "transformed": ask(model, sample, poses, batch_size),
     }
     upright = found["untransformed"]
-    examples = one_of_each(upright, len(sample.classes))
+
+    def shown(answers: Answers, position: int) -> dict[str, Any]:
+        """One picture of the report: its row in the data, its place in the sample (which names its pose)."""
+        return {
+            "row": int(rows[position]),
+            "position": position,
+            "label": int(answers.labels[position]),
+            "predicted": int(answers.predicted[position]),
+            "confidence": round(float(answers.confidence[position]), 6),
+        }
+
     return {
         "answers": {pose: describe_answers(answers) for pose, answers in found.items()},
-        "examples": [_shown(upright, rows, position) for position in examples],
+        "examples": [shown(upright, place) for place in one_of_each(upright, len(sample.classes))],
         "mistakes": {
-            pose: [_shown(answers, rows, position) for position in answers.mistakes(N_MISTAKES)]
+            pose: [shown(answers, place) for place in answers.mistakes(N_MISTAKES)]
             for pose, answers in found.items()
         },
     }
 
 
-def _compared(
-    model: SITE | BlackBox,
-    sample: Dataset,
-    methods: Sequence[str] | Mapping[str, Any],
-    *,
-    poses: Poses,
-    batch_size: int,
-    watch: Watch | None,
-) -> Comparison:
-    """Post-hoc methods beside the model's own explanation, on a few pictures."""
-    named = () if isinstance(methods, Mapping) else methods
-    return compare(
-        model,
-        data=sample,
-        methods=methods,
-        method_options={name: options for name in named if (options := options_of(name, model))},
-        metrics=METRICS_SHOWN,
-        family=poses.family,
-        n_transforms=poses.n,
-        seed=poses.seed,
-        batch_size=batch_size,
-        watch=watch,
-    )
+def _of_labels(
+    model: SITE | BlackBox, sample: Dataset, rows: Labels, poses: Poses, batch_size: int
+) -> dict[str, Any]:
+    """The figures of each label as they are and in poses; its examples; the worst mistakes."""
+    assert sample.marks is not None
+    logits, posed = (ask(model, sample, how, batch_size).logits for how in (None, poses))
+    found = LabelAnswers(logits, sample.marks)
+
+    def shown(position: int, label: int) -> dict[str, Any]:
+        return {
+            "row": int(rows[position]),
+            "position": position,
+            "label": label,
+            "true": bool(found.marks[position, label]),
+            "probability": float(logits[position, label].sigmoid()),
+        }
+
+    values = label_figures(logits, sample.marks, sample.classes) | {
+        "posed": label_figures(posed, sample.marks, sample.classes),
+        "curves": {name: found.curves(label) for label, name in enumerate(sample.classes)},
+        "examples": [shown(*place) for place in found.surest()],
+        "mistakes": [shown(*place) for place in found.mistakes(N_MISTAKES)],
+    }
+    if isinstance(model, SITE):
+        values["self_consistency"] = _consistency(model, sample[:N_MOVED], logits[:N_MOVED], poses)
+    return values
+
+
+def _consistency(model: SITE, data: Dataset, logits: Logits, poses: Poses) -> dict[str, Any]:
+    rng = make_rng(poses.seed, "examine labels")
+    images, labels = to_float(data.images), logits.argmax(1)
+    found = plain(self_consistency(model, images, labels, family=poses.family, n_transforms=1, rng=rng))
+    return {name: found[name] for name in ("raw", "floor", "calibrated", "centred")}
 
 
 def draw_rows(n: int, limit: int | None, seed: int) -> Labels:
@@ -154,15 +212,6 @@ def ask(model: SITE | BlackBox, data: Dataset, poses: Poses | None, batch_size: 
     return Answers(torch.cat(found), data.labels)
 
 
-def applicable(
-    model: SITE | BlackBox, methods: Sequence[str] | Mapping[str, Any]
-) -> Sequence[str] | Mapping[str, Any]:
-    """The methods without SITE's own explanation where the model has none."""
-    if isinstance(methods, Mapping):
-        return methods
-    return [name for name in methods if applies(name, model)]
-
-
 def check_data(model: SITE | BlackBox, data: Dataset) -> None:
     """The pictures and classes must be the model's, and two pictures are needed for a floor."""
     shape, classes = tuple(data.images.shape[1:]), tuple(data.classes)
@@ -176,35 +225,17 @@ def check_data(model: SITE | BlackBox, data: Dataset) -> None:
         raise DataError(f"the model knows the classes {list(known)}, {data.title} has {list(classes)}")
     if len(data) < 2:
         raise DataError(f"{data.title}: expected at least two pictures to examine, got {len(data)}")
+    if model.config.several != (data.marks is not None):
+        kinds = ("one class for each picture", "several labels or none")
+        answers, has = kinds[model.config.several], kinds[data.marks is not None]
+        raise DataError(f"the model answers with {answers}, {data.title} has {has}")
 
 
-def describe_examined(model: SITE | BlackBox, data: Dataset, n_images: int) -> dict[str, Any]:
-    """Which model was examined, on how many pictures of which data."""
-    return {
-        "model": to_mapping(model.config),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "data": data.title,
-        "fingerprint": fingerprint(data),
-        "n_images": n_images,
-    }
-
-
-def describe_data(data: Dataset) -> dict[str, Any]:
+def _described(data: Dataset) -> dict[str, Any]:
     """How many pictures of which class."""
     return {
         "title": data.title,
         "shape": list(data.images.shape[1:]),
         "classes": list(data.classes),
         "counts": list(data.counts),
-    }
-
-
-def _shown(found: Answers, rows: Labels, position: int) -> dict[str, Any]:
-    """One picture of the report: its row in the data, its place in the sample (which names its pose)."""
-    return {
-        "row": int(rows[position]),
-        "position": position,
-        "label": int(found.labels[position]),
-        "predicted": int(found.predicted[position]),
-        "confidence": round(float(found.confidence[position]), 6),
     }

@@ -4,7 +4,8 @@ Which pictures they are stands in the result of `examine`: one example of each c
 mistakes. The pose of a picture is the first of those in which it was measured.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from torch import Tensor
 from torchsite.attribution import METHODS
 from torchsite.data import Dataset, to_float
 from torchsite.errors import DataError, NotApplicableError
-from torchsite.evaluation.methods import options_of
+from torchsite.evaluation.methods import applies, options_of
 from torchsite.metrics import Poses
 from torchsite.metrics.carried import Carried, carry_and_renew
 from torchsite.model import SITE, BlackBox, Explanation
@@ -24,7 +25,6 @@ from torchsite.shapes import Heatmaps, Images, Labels
 from torchsite.training.run_manifest import fingerprint
 from torchsite.transforms import AffineTransform, Transform, TransformFamily
 
-Explain = Callable[[Images, Labels], Heatmaps]
 Entries = Sequence[Mapping[str, Any]]
 
 BESIDE = ("gradient", "grad_cam")  # shown beside SITE's own, or alone on a black box
@@ -92,13 +92,6 @@ class LabelIllustrations(NamedTuple):
     mistakes: LabelMaps
 
 
-def illustrate_labels(model: SITE | BlackBox, data: Dataset, result: Result) -> LabelIllustrations:
-    """Explain what the report of `result`, which `examine_labels` found on `data`, shows."""
-    check_examined(data, result)
-    examples, mistakes = result.values["examples"][:MOST_EXAMPLES], result.values["mistakes"]
-    return LabelIllustrations(*(_label_maps(model, data, result, each) for each in (examples, mistakes)))
-
-
 def _label_maps(model: SITE | BlackBox, data: Dataset, result: Result, entries: Entries) -> LabelMaps:
     images = _pictures(data, entries)
     moved = _poses(result, entries)(images) if entries else images
@@ -109,10 +102,17 @@ def _label_maps(model: SITE | BlackBox, data: Dataset, result: Result, entries: 
     return LabelMaps(images, maps, moved, moved_maps)
 
 
-def illustrate(model: SITE | BlackBox, data: Dataset, result: Result) -> Illustrations:
+def illustrate(model: SITE | BlackBox, data: Dataset, result: Result) -> Illustrations | LabelIllustrations:
     """Explain what the report of `result` shows; `data` are the pictures that were examined."""
-    check_examined(data, result)
-    examples = result.values["examples"]
+    if fingerprint(data) != result.config["fingerprint"]:
+        raise DataError(
+            f"the result was found on {result.config['data']}, which is not {data.title} as passed: "
+            f"pass the data that was examined, whole and in the same order"
+        )
+    examples, mistakes = result.values["examples"], result.values["mistakes"]
+    if "labels" in result.values:
+        both = (examples[:MOST_EXAMPLES], mistakes)
+        return LabelIllustrations(*(_label_maps(model, data, result, entries) for entries in both))
     return Illustrations(
         samples=_samples(data),
         moving=_moving(model, data, result, examples[:MOST_EXAMPLES]),
@@ -120,19 +120,10 @@ def illustrate(model: SITE | BlackBox, data: Dataset, result: Result) -> Illustr
         classes=model.explain(_pictures(data, examples[:N_EXPLAINED])) if isinstance(model, SITE) else None,
         mistakes={
             pose: _mistakes(model, data, result, pose, entries)
-            for pose, entries in result.values["mistakes"].items()
+            for pose, entries in mistakes.items()
             if entries
         },
     )
-
-
-def check_examined(data: Dataset, result: Result) -> None:
-    """Rows of the result are those of the data that was examined, and of no other."""
-    if fingerprint(data) != result.config["fingerprint"]:
-        raise DataError(
-            f"the result was found on {result.config['data']}, which is not {data.title} as passed: "
-            f"pass the data that was examined, whole and in the same order"
-        )
 
 
 def _samples(data: Dataset) -> tuple[Images, ...]:
@@ -142,11 +133,7 @@ def _samples(data: Dataset) -> tuple[Images, ...]:
 
 def _moving(model: SITE | BlackBox, data: Dataset, result: Result, entries: Entries) -> MovedExamples:
     images, labels, transform = _pictures(data, entries), _said(entries), _poses(result, entries)
-    maps = {
-        name: carry_and_renew(explain, images, labels, transform)
-        for name, explain in _explainers(model, images, labels).items()
-    }
-    return MovedExamples(images, transform(images), maps)
+    return MovedExamples(images, transform(images), _carried(model, images, labels, transform))
 
 
 def turning_angles(reach: float) -> Float[Tensor, " angles"]:
@@ -161,11 +148,7 @@ def _turning(model: SITE | BlackBox, data: Dataset, result: Result, entries: Ent
     angles = turning_angles(reach)
     turns = AffineTransform.rotation(angles)
     images, labels = _pictures(data, entries).repeat(N_ANGLES, 1, 1, 1), _said(entries).repeat(N_ANGLES)
-    maps = {
-        name: carry_and_renew(explain, images, labels, turns)
-        for name, explain in _explainers(model, images, labels).items()
-    }
-    return TurnedExample(angles, turns(images), maps)
+    return TurnedExample(angles, turns(images), _carried(model, images, labels, turns))
 
 
 def _mistakes(model: SITE | BlackBox, data: Dataset, result: Result, pose: str, entries: Entries) -> Mistakes:
@@ -179,18 +162,16 @@ def _mistakes(model: SITE | BlackBox, data: Dataset, result: Result, pose: str, 
     return Mistakes(images, MistakeMaps(true, wrong, explanation.contrast(labels, said)))
 
 
-def _explainers(model: SITE | BlackBox, images: Images, labels: Labels) -> dict[str, Explain]:
-    """The model's own explanation, where it has one, and those of BESIDE that apply to it."""
-    found: dict[str, Explain] = (
-        {"self_explanation": METHODS["self_explanation"](model)} if isinstance(model, SITE) else {}
-    )
-    for name in BESIDE:
-        try:
-            method = METHODS[name](model, **options_of(name, model))
-            method(images[:1], labels[:1])
-        except NotApplicableError:
-            continue
-        found[name] = method
+def _carried(
+    model: SITE | BlackBox, images: Images, labels: Labels, transform: Transform
+) -> dict[str, Carried]:
+    """The maps of the model's own explanation, where it has one, and of those of BESIDE that apply to it."""
+    found = {}
+    for name in ("self_explanation", *BESIDE):
+        if applies(name, model):
+            with suppress(NotApplicableError):
+                method = METHODS[name](model, **options_of(name, model))
+                found[name] = carry_and_renew(method, images, labels, transform)
     return found
 
 

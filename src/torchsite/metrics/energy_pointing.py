@@ -16,7 +16,7 @@ import torch
 
 from torchsite.metrics.control_maps import centre_blob
 from torchsite.metrics.estimate import Estimate, each_group, ratio
-from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
 from torchsite.metrics.pointing_game import THRESHOLD
 from torchsite.shapes import Heatmaps, Masks, Scores
 
@@ -57,10 +57,6 @@ class EnergyPointing(Measure):
         super().__init__(explain, model, **options)
         self.threshold = threshold
         self._add_sums(2, 4)
-
-    def passes(self) -> Passes:
-        """The picture as it is and in each pose."""
-        return Passes(1 + self.poses.n, 0)
 
     def _update(self, batch: Batch) -> Statistics:
         return self._still_and_moved(batch, self._shares)

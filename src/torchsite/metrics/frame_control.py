@@ -14,7 +14,9 @@ Grey pictures are explained for the class that the model sees in them, upright, 
 the class of the real picture would be kind to a model with a favourite class for nothing. Where there is no
 model to ask, that one is taken. Maps that are rescaled one by one have no size: their evidence means nothing.
 
-The same poses, classes, masks and partners as in self-consistency, so `black` is that measure's number.
+The same poses, classes, masks and partners as in self-consistency, so `black` is that measure's number. A map
+without information has calibrated 0 under every filling, and evidence 1. A picture alone in its batch has no
+other to fill its corners with: that filling is then left out.
 """
 
 from collections.abc import Iterator, Sequence

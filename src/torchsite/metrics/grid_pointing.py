@@ -3,8 +3,8 @@
     mosaic m of k × k pictures of k² different classes, each classified correctly and with confidence
     share = mean over tiles t of  Σ_{u in t} max(I_{c_t}(m)_u, 0) / Σ_u max(I_{c_t}(m)_u, 0)
 
-A map that knows nothing gets 1/k², given beside it. The model must take the larger picture: one that accepts
-a single size says so (`NotApplicableError`).
+Every map that ignores the class gets 1/k², given beside it. The model must take the larger picture: one that
+accepts a single size is refused (`NotApplicableError`).
 
 Mosaics are made within each batch, in an order drawn from the seed, of as many of its pictures as there are
 different classes for; a picture stands in one mosaic of each size at most. So sums add up over batches and

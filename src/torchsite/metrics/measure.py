@@ -232,6 +232,11 @@ class Measure(Bootstrapped):
             options["indices"] = self._next_indices(len(images))
         return super().forward(images, labels, *args, **options)
 
+    def passes(self) -> Passes:
+        """Unless a measure says otherwise: a map, or an answer, of the picture as it is and in each pose."""
+        n = 1 + self.poses.n
+        return Passes(0, n) if self.of_model and not self.of_prototypes else Passes(n, 0)
+
     def _pictures(self, pictures: ImagesLike) -> Images:
         """Pictures in any form that `as_images` takes, files fitted to what the model sees."""
         return pictures_for(self.explainer.model, pictures)

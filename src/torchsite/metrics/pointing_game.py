@@ -12,7 +12,8 @@ one that points anywhere (the region's share of the picture) and one that points
 Regions are soft maps in [0, 1] that move with the picture; the region is where T(map) > 0.5. For annotated
 MNIST the map is the picture itself (`strokes`): the region is the strokes brighter than half, transformed
 alongside. `box_regions` turns boxes into maps. A picture whose region has left the frame is neither hit nor
-miss; classes that never occur do not enter the mean.
+miss; classes that never occur do not enter the mean. Fails where no regions are given, and unless `n_classes`
+is.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ from torch import Tensor
 from torchsite.errors import ConfigError
 from torchsite.metrics.estimate import Estimate, estimates, ratio
 from torchsite.metrics.grouping import one_hot
-from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
 from torchsite.shapes import Heatmaps, Images, Masks, Size
 
 TOLERANCES = (0, 1, 2, 3)
@@ -104,10 +105,6 @@ class PointingGame(Measure):
             raise ConfigError(f"tolerances: expected whole pixels from 0, got {tuple(tolerances)}")
         self.tolerances, self.threshold = tuple(tolerances), threshold
         self._add_sums(2, self.n_classes, 1 + 3 * len(self.tolerances))
-
-    def passes(self) -> Passes:
-        """The picture as it is and in each pose."""
-        return Passes(1 + self.poses.n, 0)
 
     def _update(self, batch: Batch) -> Statistics:
         both = self._still_and_moved(batch, self._hits)

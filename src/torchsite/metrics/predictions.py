@@ -19,7 +19,7 @@ import torch
 
 from torchsite.metrics.estimate import Estimate, each_group, estimate, ratio
 from torchsite.metrics.grouping import N_BINS, Curve, Grouping, calibrated
-from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
 
 
 class AccuracyResult(NamedTuple):
@@ -38,10 +38,6 @@ class Accuracy(Measure):
     def __init__(self, explain: Any, model: Any = None, **options: Any) -> None:
         super().__init__(explain, model, **options)
         self._add_sums(3)
-
-    def passes(self) -> Passes:
-        """The picture as it is and in each pose."""
-        return Passes(0, 1 + self.poses.n)
 
     def _update(self, batch: Batch) -> Statistics:
         both = self._still_and_moved(batch, self._right)
@@ -83,10 +79,6 @@ class PredictionEquivariance(Measure):
         super().__init__(explain, model, **options)
         self.grouping = Grouping.of_family(self.poses.family, self.n_classes, n_bins)
         self._add_sums(len(self.grouping), 4)
-
-    def passes(self) -> Passes:
-        """The picture as it is and in each pose."""
-        return Passes(0, 1 + self.poses.n)
 
     def _update(self, batch: Batch) -> Statistics:
         before = self.explainer.predict(batch.images)

@@ -59,10 +59,6 @@ class _OfPrototypes(Measure):
 
     of_model = of_prototypes = needs_classes = shares_passes = True
 
-    def passes(self) -> Passes:
-        """The picture as it is and in each pose."""
-        return Passes(1 + self.poses.n, 0)
-
     def _explained(self, images: Images) -> Any:
         model: Any = self.explainer.require_model()
         with evaluating(model), torch.no_grad():

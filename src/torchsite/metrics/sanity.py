@@ -10,7 +10,9 @@ a shape. The class is held fixed. Beside the signed ρ stands that of the absolu
 sign cannot lower.
 
 A multiplicative explanation such as SITE's w ⊙ x vanishes where the picture does, so it keeps some
-correlation under any weights: compare with the floor, and read the prototypes.
+correlation under any weights: compare with the floor, and read the prototypes. A map without information has
+1 if it never changes (the picture itself) and 0 if it ranks nothing (a constant). Fails for a model without
+weights, and for an explainer that is bound to its model.
 """
 
 import copy

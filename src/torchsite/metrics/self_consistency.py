@@ -14,6 +14,8 @@ the prediction on T x does; x′ keeps its own class, which may be that of x. Ma
 transformed, at the resolution of the image. The partner x′ of x comes from the same batch, another one for
 each β: a picture that is alone in its batch adds nothing to the floor. It costs no further explanation, since
 T_j(I(x_i)) is compared with the I(T_j x_j) that raw needs anyway. Poses whose mask is empty are not counted.
+The edges of a picture and the picture itself score near 1 without explaining any model: read it beside
+`sanity`. `self_consistency` fails for a single picture.
 """
 
 import math
@@ -30,7 +32,7 @@ from torchsite.metrics.carried import Carried, carry
 from torchsite.metrics.estimate import N_RESAMPLES, Estimate, each_group, ratio
 from torchsite.metrics.explainer import as_explainer, pictures_for
 from torchsite.metrics.grouping import N_BINS, Curve, Grouping, calibrated
-from torchsite.metrics.measure import Batch, Measure, Passes, Statistics, Sums
+from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
 from torchsite.metrics.poses import Poses
 from torchsite.randomness import Rng
 from torchsite.shapes import Heatmaps, Labels, Masks
@@ -115,10 +117,6 @@ class SelfConsistency(Measure):
         super().__init__(explain, model, **options)
         self.grouping = Grouping.of_family(self.poses.family, self.n_classes, n_bins)
         self._add_sums(len(self.grouping), 5)
-
-    def passes(self) -> Passes:
-        """The picture as it is and in each pose."""
-        return Passes(1 + self.poses.n, 0)
 
     def _update(self, batch: Batch) -> Statistics:
         untouched, scores = self.explainer(batch.images, batch.classes), []

@@ -6,6 +6,7 @@ Colours are those of Okabe and Ito, which stay apart for colour-blind eyes, on p
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ TRAINING = {
     "validation": ("validation accuracy", "validation posed accuracy", "validation calibrated"),
 }
 AXES = {"angle": "degrees turned, either way", "shift": "shift, share of the side", "scale": "magnification"}
+SHARES = ("sensitivity", "specificity")
 MOST_WRITTEN = 20  # classes up to which a matrix has room for numbers
 
 
@@ -81,6 +83,13 @@ def draw_per_class(result: Result) -> Figure:
         for pose, (label, _) in POSES.items()
     }
     return draw_intervals(classes(result), found, "accuracy")
+
+
+def draw_labels(result: Result) -> Figure:
+    """The sensitivity and specificity of every label with its interval."""
+    labels = result.values["labels"]
+    found = {share: [figures[share] for figures in labels.values()] for share in SHARES}
+    return draw_intervals(list(labels), found, "share of right answers")
 
 
 def draw_intervals(names: Sequence[str], found: Mapping[str, Sequence[Any]], what: str) -> Figure:
@@ -193,6 +202,22 @@ def draw_methods(result: Result, parameter: str = "angle") -> Figure:
         figure.legend(
             *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False
         )
+    return figure
+
+
+def draw_curves(result: Result) -> Figure:
+    """Hits against false alarms, precision against sensitivity, of each label."""
+    figure, (left, right) = new_chart(2, (7.6, 3.4))
+    left.plot([0, 1], [0, 1], ":", color=GREY)
+    for (name, found), colour in zip(result.values["curves"].items(), cycle(COLOURS), strict=False):
+        if found is not None:
+            left.plot(*zip(*found["roc"], strict=True), color=colour, label=name, linewidth=1.5)
+            right.plot(*zip(*found["precision_recall"], strict=True), color=colour, linewidth=1.5)
+    for axes, across, up in ((left, "false alarms", "hits"), (right, "named of those that have it", "right")):
+        axes.set_xlabel(across, fontsize=8)
+        axes.set_ylabel(up, fontsize=8)
+        axes.set_ylim(-0.02, 1.02)
+    left.legend(frameon=False, fontsize=7)
     return figure
 
 

@@ -33,17 +33,21 @@ PANELS_ACROSS = 4
 Steps = tuple[str, ...]
 
 
-def columns(comparison: Comparison) -> list[tuple[str, Steps]]:
-    """The measure and the place of each score shown."""
-    return [(metric, score) for metric in comparison.metrics for score in scores_of(comparison, metric)]
-
-
 def scores_of(comparison: Comparison, metric: str) -> list[Steps]:
     """The paths of the scores of a measure, as far as its cells have them."""
     values: list[Any] = [cell.values for cell in comparison.cells if cell.metric == metric and cell.values]
     patterns = METRICS[metric].headline
     found = [path for pattern in patterns for one in values or [None] for path in score_paths(one, pattern)]
     return list(dict.fromkeys(found))
+
+
+def to_lines(comparison: Comparison, metric: str, *, intervals: bool) -> list[list[str]]:
+    """For each score of a measure its name, and what each method got."""
+    cells = [comparison.cell(method, metric) for method in comparison.methods]
+    return [
+        [f"{words(metric)}: {score_name(score)}", *(_shown(cell, score, intervals) for cell in cells)]
+        for score in scores_of(comparison, metric)
+    ]
 
 
 def to_rich(comparison: Comparison) -> Table:
@@ -56,8 +60,8 @@ def to_rich(comparison: Comparison) -> Table:
         table.add_column(_row_name(method), justify="right", overflow="fold")
     for metric in comparison.metrics:
         table.add_section()
-        for score in scores_of(comparison, metric):
-            table.add_row(*_row(comparison, metric, score, intervals=False))
+        for line in to_lines(comparison, metric, intervals=False):
+            table.add_row(*line)
     table.add_section()
     table.add_row(*_costs(comparison))
     return table
@@ -65,26 +69,17 @@ def to_rich(comparison: Comparison) -> Table:
 
 def to_markdown(comparison: Comparison) -> str:
     """A Markdown table with 95 % intervals, its settings above and its notes below."""
-    rows = [_row(comparison, *column, intervals=True) for column in columns(comparison)]
-    table = markdown_table(["", *map(_row_name, comparison.methods)], [*rows, _costs(comparison)])
-    return (
-        "\n".join([title(comparison), "", table, *(f"- {note}" for note in notes(comparison))]).rstrip()
-        + "\n"
-    )
+    lines = [line for metric in comparison.metrics for line in to_lines(comparison, metric, intervals=True)]
+    table = markdown_table(["", *map(_row_name, comparison.methods)], [*lines, _costs(comparison)])
+    said = [title(comparison), "", table, *(f"- {note}" for note in notes(comparison))]
+    return "\n".join(said).rstrip() + "\n"
 
 
 def to_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     """A header and one row per method: every score, then the cost."""
-    shown = columns(comparison)
-    header = ["method", *(f"{words(metric)}: {score_name(score)}" for metric, score in shown), "ms a picture"]
-    rows = [
-        [
-            _row_name(method),
-            *(_shown(comparison.cell(method, metric), score, intervals=False) for metric, score in shown),
-            "" if (cost := comparison.cost(method)) is None else f"{cost:.2f}",
-        ]
-        for method in comparison.methods
-    ]
+    lines = [line for metric in comparison.metrics for line in to_lines(comparison, metric, intervals=False)]
+    names = ["method", *map(_row_name, comparison.methods)]
+    header, *rows = map(list, zip(names, *lines, _costs(comparison), strict=True))
     return header, rows
 
 
@@ -151,15 +146,9 @@ def notes(comparison: Comparison) -> list[str]:
     return [f"{', '.join(cells)}: {reason}" for reason, cells in grouped.items()]
 
 
-def _row(comparison: Comparison, metric: str, score: Steps, intervals: bool) -> list[str]:
-    cells = [comparison.cell(method, metric) for method in comparison.methods]
-    shown = [_shown(cell, score, intervals) for cell in cells]
-    return [f"{words(metric)}: {score_name(score)}", *shown]
-
-
 def _costs(comparison: Comparison) -> list[str]:
     costs = [comparison.cost(method) for method in comparison.methods]
-    return ["cost: ms per image", *("" if cost is None else f"{cost:.2f}" for cost in costs)]
+    return ["ms a picture", *("" if cost is None else f"{cost:.2f}" for cost in costs)]
 
 
 def _shown(cell: Cell | None, score: Steps, intervals: bool) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from torchsite.report.charts import classes, comparison_of, words
-from torchsite.report.format import percent, percent_interval
+from torchsite.report.format import look_up, number, percent, percent_interval
 from torchsite.results import Result
 from torchsite.transforms import TransformFamily
 
@@ -14,6 +14,8 @@ NO_INFORMATION = ("random", "self_explanation")
 def key_figures(result: Result) -> list[tuple[str, str, str]]:
     """Name, value and a note for each figure that people ask for first."""
     values = result.values
+    if "labels" in values:
+        return [*_label_figures(values), *_map_figures(values)]
     upright, posed = (values["accuracy"][pose] for pose in ("untransformed", "transformed"))
     errors = {pose: found["calibration"]["error"] for pose, found in values["answers"].items()}
     found = [
@@ -24,30 +26,53 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
         twin = values["twin"]
         note = f"which is right on {percent(twin['classifier'])}"
         found.append(("agreement with its network", percent(twin["agreement"]), note))
-    if "self_consistency" in values:
-        scores = values["self_consistency"]
-        note = f"raw {scores['raw']['value']:.3f}, floor {scores['floor']['value']:.3f}"
-        found.append(("self-consistency, calibrated", f"{scores['calibrated']['value']:.3f}", note))
-    if "frame_control" in values:
-        control = values["frame_control"]
-        note = f"of grey pictures: {control['evidence']['ratio']['value']:.0%} of the evidence"
-        found.append(("the same, corners filled", f"{control['filled']['calibrated']['value']:.3f}", note))
-    if "patch_deletion" in values:
-        scores = values["patch_deletion"]
-        note = f"rank correlation; maps of other pictures {scores['floor']['value']:.3f}"
-        found.append(("patch deletion", f"{scores['correlation']['value']:.3f}", note))
-    found.append(
-        ("calibration error", f"{errors['untransformed']:.3f}", f"in poses {errors['transformed']:.3f}")
-    )
+    found += _map_figures(values)
+    note = f"in poses {number(errors['transformed'], 3)}"
+    found.append(("calibration error", number(errors["untransformed"], 3), note))
     if "completeness" in values:
         worst = values["completeness"]["worst"]
         found.append(("completeness error", f"{worst:.0e}", "largest |Σ heatmap - logit|"))
     return found
 
 
+def _map_figures(values: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Whether maps follow the picture and say what hiding does, as far as it was measured."""
+
+    def three(*path: str) -> str:
+        return number(look_up(values, *path, "value"), 3)
+
+    found = []
+    if "self_consistency" in values:
+        note = f"raw {three('self_consistency', 'raw')}, floor {three('self_consistency', 'floor')}"
+        found.append(("self-consistency, calibrated", three("self_consistency", "calibrated"), note))
+    if "frame_control" in values:
+        note = (
+            f"of grey pictures: {values['frame_control']['evidence']['ratio']['value']:.0%} of the evidence"
+        )
+        found.append(("the same, corners filled", three("frame_control", "filled", "calibrated"), note))
+    if "patch_deletion" in values:
+        note = f"rank correlation; maps of other pictures {three('patch_deletion', 'floor')}"
+        found.append(("patch deletion", three("patch_deletion", "correlation"), note))
+    return found
+
+
+def _label_figures(values: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    right, mean, posed = values["right_answers"], values["mean"], values["posed"]["mean"]
+    titles = {"auroc": "AUROC, mean", "average_precision": "average precision, mean"}
+    return [
+        ("right answers", percent(right), percent_interval(right)),
+        *(
+            (title, number(mean[name], 3), f"in poses {number(posed[name], 3)}")
+            for name, title in titles.items()
+        ),
+    ]
+
+
 def findings(result: Result) -> list[str]:
-    """The same in sentences, with the weakest class and the best post-hoc method."""
+    """The same in sentences, with the weakest class or label and the best post-hoc method."""
     values = result.values
+    if "labels" in values:
+        return _label_findings(result)
     sentences = [
         f"It names {percent(values['accuracy']['untransformed'])} of the pictures correctly as they are, "
         f"and {percent(values['accuracy']['transformed'])} in random poses ({family(result)})."
@@ -139,3 +164,20 @@ def _weakest(result: Result) -> list[str]:
         f"It knows “{weakest}” least well ({shares[weakest]:.1%}); most often it takes “{true}” for "
         f"“{said}” ({times})."
     ]
+
+
+def _label_findings(result: Result) -> list[str]:
+    """The figures of labels in sentences, with the weakest one."""
+    values = result.values
+    sentences = [
+        f"It answers {percent(values['right_answers'])} of all questions correctly; a question is whether a "
+        f"picture has a label. Poses are drawn from {family(result)}."
+    ]
+    known = {name: found["auroc"] for name, found in values["labels"].items() if found["auroc"] is not None}
+    if known:
+        worst = min(known, key=lambda name: known[name])
+        sentences.append(f"Its weakest label is {worst}: AUROC {known[worst]:.3f}; 0.5 is a guess.")
+    unknown = [name for name in values["labels"] if name not in known]
+    if unknown:
+        sentences.append(f"Not measured, since true of all or of no test picture: {', '.join(unknown)}.")
+    return sentences

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torchsite.metrics import METRICS
+from torchsite.metrics.estimate import look_up as look_up
+from torchsite.metrics.estimate import score_paths as score_paths
 from torchsite.results import Result
 
 NOTHING = "–"
@@ -85,15 +87,6 @@ def score_rows(names: Mapping[str, tuple[str, ...]], models: Sequence[Any]) -> l
     return [row for row in rows if any(text != NOTHING for text in row[1:])]
 
 
-def look_up(values: Any, *path: str) -> Any:
-    """The value at a path within the values of a result; None if there is none."""
-    for step in path:
-        if not isinstance(values, Mapping) or step not in values:
-            return None
-        values = values[step]
-    return values
-
-
 def percent(found: Mapping[str, float | None]) -> str:
     """The value of an estimate as a share of a hundred."""
     return NOTHING if found["value"] is None else f"{found['value']:.1%}"
@@ -128,19 +121,6 @@ def _other_headlines(values: Any) -> dict[str, tuple[str, ...]]:
         for pattern in measure.headline
         for path in score_paths(look_up(values, name), pattern)
     }
-
-
-def score_paths(values: Any, pattern: str) -> list[tuple[str, ...]]:
-    """The paths of the scores of a headline within the values of a measure, one for each filling.
-
-    Files from before a measure had fillings hold the figures of the first in the place of all.
-    """
-    before, starred, after = pattern.partition("fills.*.")
-    if not starred:
-        return [tuple(pattern.split("."))]
-    head, tail = tuple(before.split(".")[:-1]), tuple(after.split("."))
-    fills = look_up(values, *head, "fills")
-    return [(*head, "fills", name, *tail) for name in fills] if fills else [(*head, *tail)]
 
 
 def score_name(path: Sequence[str]) -> str:

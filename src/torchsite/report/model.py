@@ -9,7 +9,6 @@ Titles and captions stand in `templates/classes.yaml` and `templates/labels.yaml
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,11 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from torchsite.evaluation.illustrate import Illustrations, LabelIllustrations
-from torchsite.evaluation.training_log import read_log
 from torchsite.files import write_atomically
 from torchsite.model.drawing import png
-from torchsite.report import charts, findings, labels, sheets
+from torchsite.report import charts, findings, sheets
 from torchsite.report.comparison import draw, notes, to_rows
-from torchsite.report.format import estimate
+from torchsite.report.format import estimate, number
 from torchsite.report.page import Table, prose, render
 from torchsite.results import Result
 
@@ -34,27 +32,23 @@ def write_report(
     shown: Illustrations | LabelIllustrations,
     path: Path | str,
     *,
-    training_log: Path | None = None,
     figures: Mapping[str, Figure] | None = None,
 ) -> Path:
     """Write the report of an examination as one HTML file; `shown` are its pictures and maps.
 
-    `training_log` is the run's `metrics.csv`, if `examine` was not given it already; `figures` those of
-    `report_figures`, if they have been drawn already.
+    `figures` are those of `report_figures`, if they have been drawn already.
     """
-    if training_log is not None and "training" not in result.values:
-        result = replace(result, values={**result.values, "training": read_log(training_log)})
     figures = report_figures(result, shown) if figures is None else figures
     n_classes = len(result.config["model"]["classes"])
-    if isinstance(shown, LabelIllustrations):
+    if "labels" in result.values:
         answers = f"{n_classes} labels, of which several may be true of a picture, or none"
-        cards, said = labels.key_figures(result), labels.findings(result)
-        page = render(result, prose("labels"), figures, labels.tables(result), cards, said, answers)
+        text, tables = prose("labels"), label_tables(result)
     else:
         poses = f"{result.config['n_transforms']} poses each ({findings.family(result)})"
-        answers, cards = f"{n_classes} classes, in {poses}", findings.key_figures(result)
-        said, tables = findings.findings(result), class_tables(result)
-        page = render(result, class_prose(result), figures, tables, cards, said, answers)
+        answers = f"{n_classes} classes, in {poses}"
+        text, tables = class_prose(result), class_tables(result)
+    cards, said = findings.key_figures(result), findings.findings(result)
+    page = render(result, text, figures, tables, cards, said, answers)
     return write_atomically(Path(path), page)
 
 
@@ -65,7 +59,12 @@ def report_figures(result: Result, shown: Illustrations | LabelIllustrations) ->
     if "training" in values:
         figures["training"] = charts.draw_training(values["training"])
     if isinstance(shown, LabelIllustrations):
-        return figures | labels.label_figures(result, shown)
+        figures |= {"answers": charts.draw_labels(result), "curves": charts.draw_curves(result)}
+        if values["examples"] and shown.examples.maps is not None:
+            figures["examples"] = sheets.draw_label_examples(result, shown.examples)
+        if values["mistakes"]:
+            figures["mistakes"] = sheets.draw_label_mistakes(result, shown.mistakes)
+        return figures
     figures |= {
         "samples": sheets.draw_samples(shown, result),
         "per_class": charts.draw_per_class(result),
@@ -140,3 +139,22 @@ def class_tables(result: Result) -> dict[str, Table]:
         comparison = charts.comparison_of(result)
         tables["table_of_methods"] = Table(*to_rows(comparison), notes=notes(comparison))
     return tables
+
+
+def label_tables(result: Result) -> dict[str, Table]:
+    """All figures of each label."""
+    header = ["label", "pictures", "average precision", "AUROC", "AUROC in poses", *charts.SHARES]
+    posed = result.values["posed"]["labels"]
+    rows = [
+        [
+            name,
+            str(found["n"]),
+            *(
+                number(value, 3)
+                for value in (found["average_precision"], found["auroc"], posed[name]["auroc"])
+            ),
+            *(estimate(found[share], 3) for share in charts.SHARES),
+        ]
+        for name, found in result.values["labels"].items()
+    ]
+    return {"table_of_labels": Table(header, rows)}

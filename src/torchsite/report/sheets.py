@@ -11,7 +11,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from torchsite.evaluation.illustrate import N_SAMPLES, Illustrations
+from torchsite.evaluation.illustrate import N_SAMPLES, Illustrations, LabelMaps
 from torchsite.model.drawing import draw_sheet, new_figure, show_heatmap, show_picture
 from torchsite.report.charts import classes, words
 from torchsite.results import Result
@@ -94,6 +94,37 @@ def draw_mistakes(shown: Illustrations, result: Result, pose: str = "untransform
         show_heatmap(row[1], true, f"true, {right}: Σ {float(true.sum()):.1f}", limit)
         show_heatmap(row[2], said, f"said, {wrong}: Σ {float(said.sum()):.1f}", limit)
         show_heatmap(row[3], why, f"why {right}, not {wrong}: Σ {float(why.sum()):.1f}", limit)
+    return figure
+
+
+def draw_label_examples(result: Result, shown: LabelMaps) -> Figure:
+    """A picture of each label, its map, and both in a pose."""
+    entries, names = result.values["examples"][: len(shown.images)], classes(result)
+    figure, grid = new_figure(len(entries), 4, 1.1)
+    assert shown.maps is not None
+    assert shown.moved_maps is not None
+    for row, entry, image, heatmap, moved, moved_map in zip(
+        grid, entries, shown.images, shown.maps, shown.moved, shown.moved_maps, strict=True
+    ):
+        show_picture(row[0], image, f"{names[entry['label']]}, {entry['probability']:.0%}")
+        show_heatmap(row[1], heatmap, f"Σ {float(heatmap.sum()):.1f}")
+        show_picture(row[2], moved, "moved")
+        show_heatmap(row[3], moved_map, f"Σ {float(moved_map.sum()):.1f}")
+    return figure
+
+
+def draw_label_mistakes(result: Result, shown: LabelMaps) -> Figure:
+    """The pictures of wrong answers, and the maps of the labels that were wrongly named or missed."""
+    entries, names = result.values["mistakes"], classes(result)
+    across = 2 if shown.maps is not None else 1
+    figure, grid = new_figure(-(-len(entries) // 2), 2 * across, 1.15)
+    places = [row[start : start + across] for row in grid for start in (0, across)]
+    for number, (place, entry) in enumerate(zip(places, entries, strict=False)):
+        said = "missed" if entry["true"] else "wrongly named"
+        title = f"{names[entry['label']]} {said} ({entry['probability']:.0%})"
+        show_picture(place[0], shown.images[number], title)
+        if shown.maps is not None:
+            show_heatmap(place[1], shown.maps[number], f"Σ {float(shown.maps[number].sum()):.1f}")
     return figure
 
 
