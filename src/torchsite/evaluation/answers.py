@@ -17,7 +17,7 @@ a bootstrap would then claim to be certain.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,10 @@ from torchsite.shapes import Labels, Logits
 N_BINS = 10
 N_POINTS = 41
 NORMAL_95 = 1.959964
-MEANS = ("average_precision", "auroc")
+AREAS: Mapping[str, Callable[..., Tensor]] = {
+    "average_precision": binary_average_precision,
+    "auroc": binary_auroc,
+}
 
 MultiHot = Bool[Tensor, "batch classes"]
 
@@ -167,7 +170,7 @@ def label_figures(logits: Logits, marks: MultiHot, classes: Sequence[str]) -> di
     """The figures of labels; what cannot be measured, since a label is true of all or of none, is None."""
     labels = {name: _figures(logits[:, i], marks[:, i]) for i, name in enumerate(classes)}
     means = {}
-    for figure in MEANS:
+    for figure in AREAS:
         known = [found[figure] for found in labels.values() if found[figure] is not None]
         means[figure] = sum(known) / len(known) if known else None
     right = int(((logits > 0) == marks).sum())
@@ -177,12 +180,11 @@ def label_figures(logits: Logits, marks: MultiHot, classes: Sequence[str]) -> di
 def _figures(scores: Tensor, truth: Tensor) -> dict[str, Any]:
     said, yes = scores > 0, int(truth.sum())
     both = 0 < yes < len(truth)
-    areas = {"average_precision": binary_average_precision, "auroc": binary_auroc}
     return {
         "n": yes,
         **{
             name: float(area(scores.sigmoid(), truth.long())) if both else None
-            for name, area in areas.items()
+            for name, area in AREAS.items()
         },
         "sensitivity": plain(wilson(int((said & truth).sum()), yes)),
         "specificity": plain(wilson(int((~said & ~truth).sum()), len(truth) - yes)),
