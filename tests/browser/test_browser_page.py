@@ -25,7 +25,7 @@ def test_the_page_shows_both_explanations_and_their_figures(opened, picture):
     picture(page, "desk", full_page=True)
 
 
-def test_a_dark_page_for_who_likes_it_dark(opened, picture):
+def test_the_page_follows_a_dark_colour_scheme(opened, picture):
     page = opened(MOVED, color_scheme="dark")
     settled(page)
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(18, 20, 23)"
@@ -128,7 +128,7 @@ def test_any_method_stands_beside(opened):
     expect(page.locator('[data-row="second"] .note')).to_contain_text("when the picture rests")
     expect(page.locator('[data-row="second"] .big')).to_have_text(re.compile(r"\d\.\d"))
     choice.select_option("contrastive_excitation_backprop@mnist")
-    expect(page.locator('[data-row="second"] .note')).to_contain_text("no meaning here")
+    expect(page.locator('[data-row="second"] .note')).to_contain_text("does not apply here")
 
 
 def test_a_black_box_has_no_sums(opened):
@@ -266,7 +266,7 @@ def test_two_fingers_turn_and_scale(opened):
     assert float(page.locator("#scale").input_value()) == pytest.approx(1.5, abs=0.05)
 
 
-def test_everything_has_a_name_for_those_who_listen(opened):
+def test_every_control_has_a_name_for_screen_readers(opened):
     page = opened()
     settled(page)
     nameless = page.evaluate(
@@ -280,10 +280,3 @@ def test_everything_has_a_name_for_those_who_listen(opened):
     page.locator("#tab-samples").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator("#upload")).to_be_visible()
-
-
-def test_the_interface_has_a_page_of_its_own(opened):
-    page = opened("/docs")
-    expect(page.locator("h2", has_text="POST /api/explain")).to_be_visible()
-    page.locator("summary", has_text="Body as application/json").first.click()
-    expect(page.locator("th", has_text="angle").first).to_be_visible()

@@ -1,4 +1,4 @@
-"""What makes the page easy to believe: maps over pictures, no frame, a brush, names that never overlap."""
+"""Maps over pictures, a hidden frame, the brush, galleries, and long names that never overlap."""
 
 import pytest
 from hands import figure, pixels, settled, updates
@@ -73,15 +73,13 @@ def test_without_a_gallery_the_page_says_why_no_prototype_is_drawn(browser, word
     page = context.new_page()
     page.goto(f"{wordy}/#model=learned&sample=1")
     settled(page)
-    expect(page.locator("#class-hint")).to_contain_text(
-        "no gallery of training pictures lies beside the model"
-    )
+    expect(page.locator("#class-hint")).to_contain_text("the model has no gallery of training pictures")
     expect(page.locator(".product img:visible")).to_have_count(0)
     expect(page.locator(".product .map canvas").first).to_be_visible()
     context.close()
 
 
-def test_maps_lie_over_the_picture_as_clearly_as_one_likes(opened):
+def test_maps_lie_over_the_picture_with_a_chosen_opacity(opened):
     page = opened("/#model=cifar10&sample=3&angle=20")
     settled(page)
     alone = pixels(page, MAP)
@@ -114,7 +112,7 @@ def test_the_frame_can_be_hidden(opened, picture):
     picture(page.locator("#following"), "frame")
 
 
-def test_the_brush_asks_whether_the_evidence_said_so(opened, picture):
+def test_the_brush_compares_the_evidence_with_the_effect(opened, picture):
     page = opened("/#sample=3&angle=20&second=grad_cam@mnist_black_box")
     before = settled(page)
     alike = figure(page)

@@ -70,12 +70,8 @@ def create_app(library: Library, settings: Settings | None = None) -> FastAPI:
     async def page() -> FileResponse:
         return FileResponse(STATIC / "index.html")
 
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> FileResponse:
-        return FileResponse(STATIC / "docs.html")
-
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
-    paths = frozenset(["/", "/docs", *app.openapi()["paths"]])
+    paths = frozenset(["/", *app.openapi()["paths"]])
     app.add_middleware(Guard, traffic=traffic, telemetry=telemetry, paths=paths)
     return app
 

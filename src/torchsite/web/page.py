@@ -31,7 +31,7 @@ from torchsite.web.runtime import LICENCE, MACHINE, SCRIPT
 from torchsite.web.samples import samples_for
 
 STATIC = Path(__file__).with_name("static")
-SERVER_ONLY = ("index.html", "docs.html", "docs.js", "server.js")
+SERVER_ONLY = ("index.html", "server.js")
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; "
     "style-src 'self'; img-src 'self' data: blob:; media-src blob:; form-action 'none'; base-uri 'none'"

@@ -108,6 +108,11 @@ def test_the_moved_picture_is_what_the_model_sees(client, library):
     torch.testing.assert_close(moved, expected, atol=0.003, rtol=0)
 
 
+def test_pictures_can_be_left_out_of_an_answer(client):
+    with_pictures, without = ask(client), ask(client, pictures=False)
+    assert without == with_pictures | {"image": None, "moved": None}
+
+
 def test_classes_go_by_name_or_number(client):
     by_name, by_number = ask(client, **{"class": "7"}), ask(client, **{"class": 7})
     assert by_name == by_number
@@ -140,7 +145,7 @@ def test_a_wrong_field_is_named(client, fields, said):
     assert said in refusal(client.post(ASK, json=fields), 422, "invalid")
 
 
-def test_what_is_not_there_is_said(client):
+def test_unknown_names_are_refused_and_near_ones_suggested(client):
     assert "digits" in refusal(
         client.post("/api/explain?model=digit", json={"sample": 0}), 404, "no_such_model"
     )
@@ -170,7 +175,7 @@ def test_bodies_that_cannot_be_read_are_refused(client):
     refusal(client.post(ASK, files=[("image", file()), ("image", file())]), 400, "malformed")
 
 
-def test_pictures_that_are_none_are_refused(client):
+def test_files_that_are_no_pictures_are_refused(client):
     refusal(client.post(ASK, files={"image": b"<html>"}), 422, "bad_picture")
     refusal(client.post(ASK, json={"image": "%%%"}), 422, "bad_picture")
 
@@ -191,7 +196,7 @@ def test_too_much_is_refused_announced_or_not(strict):
     assert "pixels allowed" in refusal(strict.post(ASK, files={"image": file()}), 413, "too_many_pixels")
 
 
-def test_a_crowd_is_answered_or_told_to_come_again(strict):
+def test_a_crowd_is_answered_or_refused_with_a_hint_when_to_retry(strict):
     with ThreadPoolExecutor(24) as pool:
         responses = list(pool.map(lambda _: strict.post(ASK, json={"sample": 1}), range(48)))
     refused = [response for response in responses if response.status_code != 200]
@@ -238,9 +243,7 @@ def test_health_and_figures(client):
     assert "nothing" not in text  # paths of strangers are no labels
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/docs", "/healthz", "/static/js/main.js", "/nothing", "/openapi.json"]
-)
+@pytest.mark.parametrize("path", ["/", "/healthz", "/static/js/main.js", "/nothing", "/openapi.json"])
 def test_every_response_has_the_headers_of_security(client, path):
     headers = client.get(path).headers
     assert "script-src 'self'" in headers["content-security-policy"]

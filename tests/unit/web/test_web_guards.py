@@ -1,4 +1,4 @@
-"""The doors of the server: who may ask, how much, how long, and what is said when it ends."""
+"""Host and origin checks, limits of bodies, times and numbers of requests, and the shutdown."""
 
 import asyncio
 import http.client

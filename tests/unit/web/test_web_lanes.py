@@ -1,4 +1,4 @@
-"""Lanes: what waits is answered together, what does not fit is refused, and nobody pays for a neighbour."""
+"""Lanes: waiting requests are answered together, too many are refused, and a bad one fails alone."""
 
 import asyncio
 import threading

@@ -74,7 +74,7 @@ def test_the_folder_has_all_that_the_page_needs(tmp_path, make):
     assert {"index.html", "page/model.onnx", "page/page.json", "page/ort.js", "static/js/main.js"} <= set(
         files
     )
-    assert not {"static/docs.html", "static/js/server.js", "static/index.html"} & set(files)
+    assert not {"static/js/server.js", "static/index.html"} & set(files)
     assert "MIT License" in files["page/ort.LICENSE.txt"].read_text()
     about = json.loads(files["page/page.json"].read_text())
     assert about["model"]["pixels"] == model.pixels_are_features
@@ -111,7 +111,7 @@ def test_the_page_loads_from_its_own_folder_only(tmp_path):
     for path in re.findall(r'(?:src|href)="(?!data:)([^"#]*)"', html):
         assert "//" not in path, path
         assert not path.startswith("/"), path
-        assert path == "docs" or (tmp_path / path).is_file(), path
+        assert path == "openapi.json" or (tmp_path / path).is_file(), path
     for script in (tmp_path / "static").rglob("*.js"):
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", script.read_text()), script.name
         for path in re.findall(r'from "(\./[^"]*)"', script.read_text()):

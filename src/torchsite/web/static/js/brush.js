@@ -1,4 +1,4 @@
-// What the brush has hidden of a picture, and what became of the logit: the live form of patch deletion.
+// The part that the brush hides, and what hiding it does to the logit: patch deletion of one part.
 
 import { toBase64, toBytes } from "./base64.js";
 import { byId, make, number } from "./dom.js";
@@ -74,7 +74,7 @@ function line(row, asked, name) {
       {},
       own ? "Evidence under the brush: " : "Its map under the brush: ",
       make("b", { class: "covered", textContent: own ? number(covered) : `${number(100 * share, 0)} %` }),
-      own ? ` (${number(100 * share, 0)} % of all that speaks for it)` : " of all that it marks for the class; it has no unit",
+      own ? ` (${number(100 * share, 0)} % of all evidence for the class)` : " of its sum for the class; the map has no unit",
     ),
     ...(own ? [bar("gained", covered, most)] : []),
     make("p", {}, `The logit of ${name} fell by `, make("b", { class: "fell", textContent: number(fell) }), `: ${number(before)} → ${number(after)}`),
@@ -82,7 +82,7 @@ function line(row, asked, name) {
   );
 }
 
-/** Beside each other: what every explainer said of the hidden part, and what hiding it did. */
+/** For each explainer its map of the hidden part, and what hiding it did. */
 export function showBrushed(answer, names) {
   const shown = answer.rows.filter((row) => row.brushed);
   byId("brushed").hidden = !shown.length;

@@ -21,9 +21,9 @@ export class Camera {
       this.video.srcObject = await navigator.mediaDevices.getUserMedia({ video: { facingMode: "environment" } });
       await this.video.play();
       byId("take").disabled = false;
-      byId("camera-note").textContent = "Show it a thing that the model knows.";
+      byId("camera-note").textContent = "Show something of a class that the model knows.";
     } catch (error) {
-      byId("camera-note").textContent = `There is no picture from a camera: ${error.message}`;
+      byId("camera-note").textContent = `The camera gives no picture: ${error.message}`;
     }
   }
 

@@ -1,4 +1,4 @@
-// Diverging colours that colour-blind eyes keep apart. Zero is white on a light page and black on a dark one.
+// Diverging colours that colour-blind eyes can tell apart. Zero is white on a light page and black on a dark one.
 
 const LIGHT = ["#053061", "#2166ac", "#4393c3", "#92c5de", "#d1e5f0", "#f7f7f7", "#fddbc7", "#f4a582", "#d6604d", "#b2182b", "#67001f"];
 const DARK = ["#b8ddff", "#8fc8ff", "#5a9fdf", "#2f6fb0", "#1d3d5e", "#16181c", "#5a2f20", "#b5532f", "#ee8a57", "#ffb48a", "#ffd9c2"];

@@ -22,7 +22,7 @@ export function fill(select, options, chosen = select.value) {
 export const number = (value, digits = 2) =>
   value === null || value === undefined ? "–" : value.toFixed(digits).replace("-", "−").replace(/^−(0\.?0*)$/, "$1");
 
-/** Say something else, and only if it is something else: the browser lays out what was touched. */
+/** Set a text only if it differs: the browser lays out again what was set. */
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -1,14 +1,14 @@
-// A drag never has more than one question on its way.
+// One request at a time: of the questions of a drag that come meanwhile, only the newest is sent.
 
 const pause = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
 
-/** One request at a time; of those that come meanwhile, only the newest is sent. */
+/** `ask(question)` gives a promise of the answer, which `show` gets, or `fail` the error. */
 export class Latest {
   constructor(ask, show, fail) {
     Object.assign(this, { ask, show, fail, next: null, running: null });
   }
 
-  /** Ask, now or when the one on its way has come back; resolves when nothing is left to ask. */
+  /** Ask now, or when the running request is answered; resolves when nothing is left to ask. */
   want(question) {
     this.next = question;
     this.running ??= this.#run().finally(() => (this.running = null));

@@ -5,21 +5,23 @@ import { Mask, showBrushed } from "./brush.js";
 import { Chart } from "./chart.js";
 import { onTheme } from "./colours.js";
 import { offer, showControls } from "./controls.js";
-import { byId, fill, number, say, settled } from "./dom.js";
+import { byId, fill, settled } from "./dom.js";
 import { Hand } from "./hand.js";
 import { Latest } from "./latest.js";
 import { look } from "./maps.js";
 import { ClassBars, showDetails, showWhy, tellDetails } from "./panels.js";
 import { Row, titled } from "./rows.js";
 import { REST, tidy } from "./pose.js";
+import { copyLink, remember, saveFilm } from "./sharing.js";
 import { Sources } from "./sources.js";
 import { Stage } from "./stage.js";
-import { START, fitsALink, fromAddress, poseOf, toAddress } from "./state.js";
+import { START, fromAddress, poseOf } from "./state.js";
+import { complain, count, showSeen, speak } from "./status.js";
 
 const SWEEP_STEP = 6;
 const REST_MILLISECONDS = 350;
 
-const page = { state: { ...START }, source: null, models: [], samples: [], answer: null, pose: null, mask: null, runnerUp: null, sweeping: false, times: [] };
+const page = { state: { ...START }, source: null, models: [], samples: [], answer: null, pose: null, mask: null, runnerUp: null, sweeping: false };
 const stage = new Stage(byId("stage"));
 const rows = { first: new Row("first", (value) => change({ first: value })), second: new Row("second", (value) => change({ second: value })) };
 const bars = new ClassBars((index) => change({ of: page.state.of === names()[index] ? null : names()[index] }));
@@ -41,7 +43,7 @@ function change(changes) {
   Object.assign(page.state, changes);
   showState();
   ask();
-  remember();
+  remember(page.state);
 }
 
 /** Controls and stage as the state says. */
@@ -90,7 +92,7 @@ function ask() {
   return live.want(asked);
 }
 
-/** What takes many passes waits until the picture rests: slow methods and, where a server answers, hiding patches. */
+/** What takes many passes is asked when the picture rests: slow methods and, with a server, hiding patches. */
 const lateQuestion = (methods) => (page.source.posthoc ? { ...question(methods), hiding: true } : question(methods));
 const askLate = settled(() => {
   const methods = page.source.posthoc ? [...new Set(choices())] : choices().filter((choice) => !isLive(choice));
@@ -103,7 +105,7 @@ function showRows(answer, pose) {
     const found = answer.rows.find((row) => row.method === method && row.model === owner);
     const reason = answer.skipped[page.state[place]];
     if (found) rows[place].show(found, pose, answer.model);
-    else if (reason) rows[place].stale(`It has no meaning here: ${reason}`);
+    else if (reason) rows[place].stale(`It does not apply here: ${reason}`);
   }
 }
 
@@ -112,15 +114,13 @@ function showAnswer(answer, asked) {
   complain(null);
   Object.assign(page, { answer, pose: asked.pose });
   showRows(answer, asked.pose);
-  bars.show(answer);
-  showDetails(answer, asked.pose);
-  showWhy(answer, names(), asked.pose);
+  showPanels();
   showBrushed(answer, names());
-  showSeen(answer);
-  if (page.sweeping) addToChart(answer, asked.pose.angle);
+  showSeen(answer, names());
+  if (page.sweeping) chart.add(asked.pose.angle, answer.rows, answer.rows.map((row) => titled(row.method, row.model, answer.model)));
   followRunnerUp(answer);
   count();
-  speak();
+  speak(answer, names());
 }
 
 function showLate(answer, asked) {
@@ -128,7 +128,7 @@ function showLate(answer, asked) {
   if (asked.model === page.state.model && current) showRows(answer, asked.pose);
 }
 
-/** Without a wish of the reader's, the explained class is held against the next best one. */
+/** Unless the user chose one, the explained class is compared with the next best one. */
 function followRunnerUp(answer) {
   const order = answer.still.logits.map((logit, i) => [logit, i]).sort(([a], [b]) => b - a).map(([, i]) => i);
   const next = names()[order.find((index) => index !== answer.explained)];
@@ -138,40 +138,6 @@ function followRunnerUp(answer) {
     page.runnerUp = next;
     ask();
   }
-}
-
-function showSeen(answer) {
-  const said = ({ predicted, probabilities }) => `${names()[predicted]} (${(100 * probabilities[predicted]).toFixed(1)} %)`;
-  byId("seen").hidden = false;
-  say(byId("seen-still"), said(answer.still));
-  say(byId("seen-turned"), said(answer.turned));
-  say(byId("explained"), names()[answer.explained]);
-}
-
-function addToChart(answer, angle) {
-  chart.add(angle, answer.rows, answer.rows.map((row) => titled(row.method, row.model, answer.model)));
-}
-
-/** How often the page was renewed in the last second. */
-function count() {
-  const now = performance.now();
-  page.times = [...page.times.filter((time) => now - time < 1000), now];
-  const main = document.querySelector("main");
-  main.dataset.updates = String(Number(main.dataset.updates) + 1);
-  if (page.times.length > 2) byId("rate").textContent = `${page.times.length} updates in the last second.`;
-  quiet();
-}
-const quiet = settled(() => (byId("rate").textContent = ""), 1500);
-
-const speak = settled(() => {
-  const { answer } = page;
-  const alike = answer.rows.map((row) => `${titled(row.method, row.model, answer.model)}: alike ${number(row.raw, 3)}, floor ${number(row.floor, 3)}`);
-  byId("spoken").textContent = `Seen as ${names()[answer.turned.predicted]}. ${alike.join(". ")}.`;
-}, 700);
-
-function complain(error) {
-  byId("problem").hidden = !error;
-  byId("problem").textContent = error ? error.message : "";
 }
 
 async function showPicture() {
@@ -251,74 +217,53 @@ async function sweep() {
   change({ angle });
 }
 
-async function saveGif() {
-  const button = byId("gif");
-  Object.assign(button, { disabled: true, textContent: "Drawing…" });
-  try {
-    const methods = choices().filter(isLive);
-    const { against, ...asked } = question(methods);
-    const file = await page.source.sweep(page.state.model, { ...asked, angle: 0 });
-    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(file), download: `${page.state.model}-sweep.gif` });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-  } catch (error) {
-    complain(error);
-  }
-  Object.assign(button, { disabled: false, textContent: "Save GIF" });
+function saveGif() {
+  const { against, ...asked } = question(choices().filter(isLive));
+  const { model } = page.state;
+  saveFilm(page.source.sweep(model, { ...asked, angle: 0 }), `${model}-sweep.gif`).catch(complain);
 }
 
-const remember = settled(() => history.replaceState(null, "", toAddress(page.state)), 250);
-
-async function share() {
-  history.replaceState(null, "", toAddress(page.state));
-  const said = (text) => {
-    byId("share").textContent = text;
-    setTimeout(() => (byId("share").textContent = "Copy link"), 2500);
-  };
-  if (!fitsALink(page.state)) return complain(new Error("This picture is too large for a link: the link holds everything else."));
-  try {
-    await navigator.clipboard.writeText(location.href);
-    said("Copied");
-  } catch {
-    said("It is in the address bar");
-  }
-}
-
-function redraw() {
-  if (!page.answer) return;
-  for (const row of Object.values(rows)) row.redraw();
+/** Everything that follows from the answer alone. */
+function showPanels() {
   bars.show(page.answer);
   showDetails(page.answer, page.pose);
   showWhy(page.answer, names(), page.pose);
 }
 
+function redraw() {
+  if (!page.answer) return;
+  for (const row of Object.values(rows)) row.redraw();
+  showPanels();
+}
+
 function wire() {
+  const on = (id, name, work) => byId(id).addEventListener(name, work);
   new Hand(stage, (pose) => change(tidy(pose)));
   for (const place of ["first", "second"]) byId("rows").append(rows[place].element);
-  for (const name of Object.keys(REST)) byId(name).addEventListener("input", (event) => change({ [name]: Number(event.target.value) }));
-  byId("reset").addEventListener("click", () => change({ ...REST }));
-  byId("sweep").addEventListener("click", sweep);
-  byId("gif").addEventListener("click", saveGif);
-  byId("share").addEventListener("click", share);
-  byId("why-for").addEventListener("change", (event) => change({ of: event.target.value }));
-  byId("why-against").addEventListener("change", (event) => change({ against: event.target.value }));
-  byId("model").addEventListener("change", (event) => {
-    Object.assign(page, { runnerUp: null });
+  for (const name of Object.keys(REST)) on(name, "input", (event) => change({ [name]: Number(event.target.value) }));
+  on("reset", "click", () => change({ ...REST }));
+  on("sweep", "click", sweep);
+  on("gif", "click", saveGif);
+  on("share", "click", () => copyLink(page.state).catch(complain));
+  on("why-for", "change", (event) => change({ of: event.target.value }));
+  on("why-against", "change", (event) => change({ against: event.target.value }));
+  on("model", "change", (event) => {
+    page.runnerUp = null;
     Object.assign(page.state, { of: null, against: null, image: null, hidden: null, sample: page.state.sample ?? 0 });
     open(event.target.value).catch(complain);
   });
-  byId("frame").addEventListener("change", (event) => change({ corners: event.target.checked ? "mean" : "black" }));
-  byId("brush").addEventListener("click", (event) => brush(event.currentTarget.getAttribute("aria-pressed") !== "true"));
-  byId("radius").addEventListener("input", () => brush(true));
-  byId("unhide").addEventListener("click", () => {
+  on("frame", "change", (event) => change({ corners: event.target.checked ? "mean" : "black" }));
+  on("brush", "click", (event) => brush(event.currentTarget.getAttribute("aria-pressed") !== "true"));
+  on("radius", "input", () => brush(true));
+  on("unhide", "click", () => {
     page.mask = null;
     change({ hidden: null });
   });
-  byId("over").addEventListener("input", (event) => {
+  on("over", "input", (event) => {
     page.state.over = Number(event.target.value);
     showState();
     redraw();
-    remember();
+    remember(page.state);
   });
   look.paint = (context, pose) => stage.image && stage.paint(context, pose);
   onTheme(redraw);
@@ -334,7 +279,7 @@ async function start() {
   page.source = await answers();
   byId("gif").hidden = !page.source.sweep;
   byId("docs").hidden = !page.source.posthoc;
-  byId("where").textContent = page.source.posthoc ? "Everything is computed on this server; nothing is kept." : "Everything is computed in this browser; nothing is sent anywhere.";
+  byId("where").textContent = page.source.posthoc ? "Everything is computed on this server; no picture is kept." : "Everything is computed in this browser; nothing is sent anywhere.";
   page.models = await page.source.models();
   fill(byId("model"), page.models.map((one) => [one.name, `${one.name.replaceAll("_", " ")}${one.kind === "site" ? " (SITE)" : ""}`]));
   page.state = fromAddress(location.hash);

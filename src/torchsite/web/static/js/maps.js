@@ -32,7 +32,7 @@ function coloured(map, image, opacity) {
   steps(map).forEach((step, i) => (target[i] = table[step + 127]));
 }
 
-const widths = new Map(); // what is asked of the browser after every change would be laid out after every change
+const widths = new Map(); // kept, because reading clientWidth after a change forces a layout
 const watcher = new ResizeObserver((entries) => entries.forEach(({ target }) => widths.set(target, target.clientWidth)));
 
 /** How wide a canvas is shown, in CSS pixels. */

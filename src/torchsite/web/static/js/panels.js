@@ -1,4 +1,4 @@
-// The classes: bars that are sums of maps, a class at work, and one class against another.
+// The classes: bars that are sums of maps, how a class is scored, and one class against another.
 
 import { byId, make, number, say } from "./dom.js";
 import { drawExemplar, drawMap, drawPicture, drawSmallMap } from "./maps.js";
@@ -56,7 +56,7 @@ class ClassBar {
   }
 }
 
-/** Bars in a steady order while few classes are known, else the strongest first. */
+/** Bars in the order of the classes if there are at most ten, else the strongest first. */
 export class ClassBars {
   constructor(choose) {
     Object.assign(this, { choose, bars: new Map(), names: [] });
@@ -113,7 +113,7 @@ class Figure {
   }
 }
 
-/** One class at work: seen ⊙ looked for = contributions. */
+/** How one class is scored: features ⊙ prototype = contributions. */
 class Product {
   constructor() {
     const sign = (text) => make("span", { class: "sign", textContent: text, "aria-hidden": "true" });
@@ -154,15 +154,15 @@ export function showDetails(answer, pose) {
 
 const DRAWN = { photographs: "", reconstructions: ", as a small decoder draws them from their features" };
 
-/** What the two factors are: pixels can be looked at; learned features by pictures that have them, or not at all. */
+/** What is shown of a class: features and prototype if they are pixels, else an exemplar if there is a gallery. */
 export function tellDetails({ pixels, gallery, feature_shape: [depth, rows, cols] }) {
-  const learned = `This model does not look at pixels but at ${depth} learned features in ${rows}×${cols} places. What it looks for there has no colours`;
-  const shown = gallery && `of some training pictures of the class (${gallery.source}${DRAWN[gallery.drawn]}) the one`;
+  const learned = `This model uses ${depth} learned features in ${rows}×${cols} places. Their prototypes have no colours`;
+  const shown = gallery && `the training picture of the class (${gallery.source}${DRAWN[gallery.drawn]})`;
   byId("class-hint").textContent = pixels
-    ? "What the model sees, times what it looks for, gives what each place contributes."
+    ? "What the model sees, times the prototype of the class, gives what each place contributes."
     : gallery
-      ? `${learned}: shown is, ${shown} that fits it best, moved to where it fits best. Beside it, what each place contributes.`
-      : `${learned}, and no gallery of training pictures lies beside the model, so no prototype is drawn: only what each place contributes.`;
+      ? `${learned}: shown is ${shown} that fits best, moved to where it fits best. Beside it, what each place contributes.`
+      : `${learned}, and the model has no gallery of training pictures, so no prototype is drawn: only what each place contributes.`;
 }
 
 const contrast = { figure: new Figure("map"), sums: new Sums(), hint: make("p", { class: "hint" }) };

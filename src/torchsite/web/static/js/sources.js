@@ -87,7 +87,7 @@ export class Sources {
   }
 }
 
-/** Whether the margin of a picture is light: then it is ink on paper, and the model knows chalk on a board. */
+/** Whether the margin of a picture is light: ink on paper, where the model knows light on dark. */
 async function lightPaper(file) {
   try {
     const picture = await createImageBitmap(file, { resizeWidth: 16, resizeHeight: 16 });
@@ -100,6 +100,6 @@ async function lightPaper(file) {
     const margin = [...Array(256).keys()].filter((i) => i % 16 === 0 || i % 16 === 15 || i < 16 || i >= 240);
     return margin.reduce((sum, i) => sum + data[4 * i], 0) / margin.length > 127;
   } catch {
-    return false; // no picture: whoever prepares it will say so
+    return false; // no picture: preparing it will say so
   }
 }

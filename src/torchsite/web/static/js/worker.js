@@ -1,4 +1,4 @@
-// A thread of its own for the model: it takes questions and gives answers, one after the other.
+// The model in a thread of its own: questions are answered one after the other.
 
 import * as ort from "../../page/ort.js";
 import { toPng } from "./base64.js";
