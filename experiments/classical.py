@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -24,7 +24,7 @@ from experiments.baselines import BASELINES, Baseline
 from experiments.cache import save_result, step
 from experiments.models import KINDS
 from experiments.registry import Arrays
-from experiments.section import TITLES, Pictures, Score, source
+from experiments.section import TITLES, Pictures, Row, source
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, batches, load_dataset
 from torchsite.metrics import METRICS, Poses, plain
@@ -66,31 +66,6 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-class Accuracy(TypedDict):
-    """On test pictures as they are, and moved."""
-
-    untransformed: Score
-    transformed: Score
-
-
-class Row(TypedDict):
-    """One baseline, trained on pictures as they are or moved."""
-
-    data: str
-    trained_on: str
-    baseline: str
-    quick: bool
-    accuracy: Accuracy
-    cpu_seconds: float
-
-
-class Values(TypedDict):
-    """What the result file holds."""
-
-    table: list[Row]
-    paper: dict[str, dict[str, float]]
-
-
 def run(
     folder: Path,
     *,
@@ -106,7 +81,7 @@ def run(
     for name in ("mnist_sample",) if quick else data:
         for trained_on in TRAINED_ON:
             table += [_row(name, trained_on, baseline, folder, quick) for baseline in names]
-    values: Values = {"table": table, "paper": {name: _paper(name) for name in data}}
+    values = {"table": table, "paper": {name: _paper(name) for name in data}}
     config = {"family": to_mapping(TransformFamily()), "n_transforms": N_TRANSFORMS, "quick": quick}
     config["weights"] = {}  # none of them has weights that are kept
     return save_result(Result("baselines", values, config, 0, time.monotonic() - started), folder)
@@ -158,13 +133,13 @@ def in_one_pose(data: Dataset, seed: int = 0) -> Dataset:
     return replace(data, images=torch.cat(moved))
 
 
-def accuracy_of(baseline: Baseline, test: Dataset) -> Accuracy:
+def accuracy_of(baseline: Baseline, test: Dataset) -> dict[str, Any]:
     """Its accuracy on the test pictures as they are and in the poses that SITE is measured in."""
     model = AsModel(baseline, len(test.classes))
     metric = METRICS["accuracy"](model, model, poses=Poses(n=N_TRANSFORMS))
     for images, labels in batches(test, BATCH):
         metric.update(images, labels)
-    found: Accuracy = plain(metric.result())
+    found: dict[str, Any] = plain(metric.result())
     return found
 
 
@@ -182,7 +157,7 @@ def _row(data: str, trained_on: str, baseline: str, folder: Path, quick: bool) -
         return {"accuracy": accuracy_of(model, test), "cpu_seconds": time.process_time() - started}
 
     found = step(folder / "steps" / f"{data}-{trained_on}-{baseline}.json", settings, find)
-    return cast(Row, settings | dict(found.values))
+    return settings | dict(found.values)
 
 
 def _paper(name: str) -> dict[str, float]:

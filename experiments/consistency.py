@@ -12,17 +12,15 @@ Cost:     the whole test set, each picture in one pose; some hundred for the met
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NotRequired, cast
+from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.registry import Arrays
 from experiments.section import (
     CONSISTENCY,
-    MethodRow,
     Pictures,
-    Score,
+    Row,
     head,
     notes_on,
     on_model,
@@ -30,6 +28,7 @@ from experiments.section import (
     spoken,
 )
 from experiments.study import Amount, Study, saved, without_values
+from experiments.tables import drawn
 from torchsite.attribution import METHODS
 from torchsite.report.format import markdown_table, method_name, number, score
 from torchsite.results import Result
@@ -48,15 +47,6 @@ PAPER: Mapping[str, Mapping[str, tuple[float, float | None]]] = {
         "deconvnet": (0.8591, 0.7721),
     }
 }
-
-COLOURS = {"raw": "C0", "floor": "0.6", "calibrated": "C1", "centred": "C2"}
-
-
-class Row(MethodRow):
-    """A method on a model: its four scores, or the reason why there are none."""
-
-    self_consistency: NotRequired[Mapping[str, Score]]
-
 
 STUDY = Study("consistency", {MEASURE: Amount(10_000, passes=45_000)}, tuple(METHODS))
 
@@ -92,22 +82,9 @@ def first(table: Sequence[Row]) -> dict[str, str]:
 
 def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
     """Table 1 as points with intervals: raw, floor, calibrated and centred, by method, on both models."""
-    table = own_first(_scored(result.values["table"]))
-    kinds = [kind for kind in ("site", "black_box") if any(row["model"] == kind for row in table)]
-    methods = list(dict.fromkeys(row["method"] for row in table))
-    figure = Figure(figsize=(4.5 * len(kinds) + 1, 0.32 * len(methods) + 1.4), layout="constrained")
-    grid = figure.subplots(1, len(kinds), squeeze=False, sharey=True)[0]
-    for axes, kind in zip(grid, kinds, strict=True):
-        for row in (row for row in table if row["model"] == kind):
-            _points(axes, row["self_consistency"], methods.index(row["method"]))
-        axes.set_title(on_model(kind), fontsize=9)
-        axes.grid(axis="x", alpha=0.3)
-    grid[0].set_yticks(range(len(methods)), [method_name(method) for method in methods], fontsize=8)
-    grid[0].set_ylim(len(methods) - 0.5, -0.5)
-    handles, labels = grid[0].get_legend_handles_labels()
-    once = dict(zip(labels, handles, strict=True))
-    figure.legend(once.values(), once.keys(), loc="outside lower center", ncols=4)
-    return {result.name: figure}
+    rows = own_first(_scored(result.values["table"]))
+    scores = {(row["model"], row["method"]): row["self_consistency"] for row in rows}
+    return {result.name: drawn(scores, CONSISTENCY)}
 
 
 def section(result: Result, pictures: Pictures) -> str:
@@ -136,20 +113,10 @@ def section(result: Result, pictures: Pictures) -> str:
     )
 
 
-def _row(row: MethodRow, values: Mapping[str, Any] | None) -> Row:
+def _row(row: Row, values: Mapping[str, Any] | None) -> Row:
     scores = {} if values is None else {"self_consistency": {name: values[name] for name in CONSISTENCY}}
-    return cast(Row, row | scores)
+    return row | scores
 
 
 def _scored(table: Sequence[Row]) -> list[Row]:
     return [row for row in table if "self_consistency" in row]
-
-
-def _points(axes: Axes, scores: Mapping[str, Score], height: int) -> None:
-    for k, (name, colour) in enumerate(COLOURS.items()):
-        value, low, high = scores[name]["value"], scores[name]["low"], scores[name]["high"]
-        if value is None:
-            continue
-        reach = None if low is None or high is None else [[max(value - low, 0)], [max(high - value, 0)]]
-        y = height + 0.16 * (k - 1.5)
-        axes.errorbar([value], [y], xerr=reach, fmt="o", ms=3.5, color=colour, label=name)

@@ -9,7 +9,7 @@ Cost:     one pass over the test set; seconds.
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
@@ -30,27 +30,8 @@ from torchsite.shapes import Logits
 N_SHOWN = 5
 N_CONFUSIONS = 10
 
-Mistake = TypedDict(
-    "Mistake",
-    {
-        "row": int,
-        "class": str,
-        "predicted": str,
-        "probability": float,
-        "logit of the class": float,
-        "logit of the predicted": float,
-    },
-)
-Confusion = TypedDict("Confusion", {"class": str, "predicted": str, "n": int})
-
-
-class Values(TypedDict):
-    """What the result file holds."""
-
-    pictures: list[Mistake]
-    n_wrong: int
-    n_images: int
-    confusions: list[Confusion]
+Mistake = dict[str, Any]
+Confusion = dict[str, Any]
 
 
 def run(recipe: str, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
@@ -60,7 +41,7 @@ def run(recipe: str, folder: Path, *, quick: bool = False, progress: bool = Fals
     logits = _logits(pair.site, pair.test)
     wrong = logits.argmax(1) != pair.test.labels
     mistakes, arrays = _explained(pair.site, pair.test, confident_mistakes(logits, pair.test))
-    values: Values = {
+    values = {
         "pictures": mistakes,
         "n_wrong": int(wrong.sum()),
         "n_images": len(pair.test),

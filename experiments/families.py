@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -22,7 +22,7 @@ from experiments.cache import save_result, step
 from experiments.models import QUICK, training_seconds
 from experiments.recipes import load_recipe, train_or_load
 from experiments.registry import Arrays
-from experiments.section import CONSISTENCY, Pictures, Score, source
+from experiments.section import CONSISTENCY, Pictures, source
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, load_dataset
 from torchsite.evaluation.evaluate import evaluate
@@ -38,6 +38,8 @@ PAPER = "turns and shifts"
 COMMON: Mapping[str, Any] = {"epochs": 5, "validate_every": 5}
 N_TRAIN, N_TEST = 12_000, 2000
 
+Scores = Mapping[str, Any]  # of a model under one family
+
 # What each family adds to the paper's; beyond these ranges digits turn into others or leave the frame.
 FAMILIES: Mapping[str, Mapping[str, Any]] = {
     "scale": {"scale": [0.6, 1.4]},
@@ -49,14 +51,6 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
 
 # How the rows of the page say what a model was trained with.
 TRAINED = {"without": "without", "with": "with", "with, paper's poses": "with, under turns and shifts alone"}
-
-
-class Scores(TypedDict):
-    """A model under one family."""
-
-    accuracy: Mapping[str, Score]
-    survives: Score
-    self_consistency: Mapping[str, Score]
 
 
 def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
@@ -147,7 +141,7 @@ def _measured(
         "pictures": fingerprint(test.images),
     }
     path = folder / "steps" / f"{_file_name(kind)}-{how}.json"
-    return cast(Scores, step(path, config, partial(_scores, model, family, test)).values)
+    return step(path, config, partial(_scores, model, family, test)).values
 
 
 def _scores(model: SITE | BlackBox, family: TransformFamily, test: Dataset) -> Scores:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,8 +25,8 @@ from experiments.models import Pair
 from experiments.registry import Arrays
 from experiments.section import (
     OWN,
-    MethodRow,
     Pictures,
+    Row,
     Score,
     head,
     notes_on,
@@ -45,25 +45,6 @@ from torchsite.results import Result
 SHOWN = (0.06, 0.18, 0.67)  # the paper's 1k, 3k and 11k of 16.4k pixels
 BLACK = "black"
 PANELS = {"accuracy": "accuracy", "log_odds": "log-odds of the true class"}
-
-
-class Ranked(TypedDict):
-    """How one measure falls as pixels are blanked, by a method's ranking and by a random one."""
-
-    curve: list[Score]
-    random_curve: list[Score]
-    area: Score
-    random_area: Score
-    gain: Score
-
-
-class Row(MethodRow, total=False):
-    """A method on a model: its curves, or the reason why there are none."""
-
-    fractions: list[float]
-    accuracy: Ranked
-    log_odds: Ranked
-    fills: dict[str, dict[str, Ranked]]
 
 
 STUDY = Study("mask_k", {"mask_k": Amount(500, passes=10_000)}, tuple(METHODS))
@@ -136,8 +117,8 @@ def section(result: Result, pictures: Pictures) -> str:
     )
 
 
-def _row(row: MethodRow, values: Mapping[str, Any] | None) -> Row:
-    return cast(Row, {**row, **(values or {})})
+def _row(row: Row, values: Mapping[str, Any] | None) -> Row:
+    return {**row, **(values or {})}
 
 
 def _measured_rows(result: Result) -> list[Row]:
@@ -150,7 +131,8 @@ def _fillings(table: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(fill for row in table for fill in row.get("fills", {BLACK: {}})))
 
 
-def _ranked(row: Row, measure: str, fill: str) -> Ranked:
+def _ranked(row: Row, measure: str, fill: str) -> Mapping[str, Any]:
+    """How one measure falls as pixels are blanked, by a method's ranking and by a random one."""
     if "fills" in row:
         return row["fills"][fill][measure]
     return row["accuracy"] if measure == "accuracy" else row["log_odds"]

@@ -9,7 +9,6 @@ Cost:     two pictures in two poses, all methods on both models; a minute. With 
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NotRequired, TypedDict
 
 import torch
 from matplotlib.figure import Figure
@@ -18,7 +17,7 @@ from torch import Tensor
 from experiments.cache import save_result
 from experiments.models import KINDS, Pair, pair_beside
 from experiments.registry import Arrays
-from experiments.section import Pictures, head, on_model, own_first
+from experiments.section import Pictures, Row, head, on_model, own_first
 from experiments.shown import Rows, first_right, pose_of, predictions, preferred
 from torchsite.attribution import METHODS
 from torchsite.data import to_float
@@ -32,12 +31,6 @@ from torchsite.results import Result
 
 SHOWN: Mapping[str, Sequence[str]] = {"cifar10": ("ship", "horse")}
 POSES = ("I(x)", "I(T x)", "T(I(x))")
-
-Picture = TypedDict("Picture", {"row": int, "class": str})
-Line = TypedDict(
-    "Line",
-    {"model": str, "method": str, "reason": NotRequired[str], "self-consistency": NotRequired[list[float]]},
-)
 
 
 def run(
@@ -55,7 +48,7 @@ def run(
     rows = first_right(predictions(pair.site, pair.test), pair.test, classes, 1)[: 1 if quick else 2]
     lines, arrays = explained_by_all(pair, rows, list(METHODS) if methods is None else methods)
     labels = pair.test.labels[rows].tolist()
-    pictures: list[Picture] = [
+    pictures = [
         {"row": int(row), "class": pair.test.classes[label]} for row, label in zip(rows, labels, strict=True)
     ]
     config = pair.description() | {"recipe": recipe, "quick": quick}
@@ -64,11 +57,11 @@ def run(
     return save_result(result, folder, arrays)
 
 
-def explained_by_all(pair: Pair, rows: Rows, methods: Sequence[str]) -> tuple[list[Line], dict[str, Tensor]]:
+def explained_by_all(pair: Pair, rows: Rows, methods: Sequence[str]) -> tuple[list[Row], dict[str, Tensor]]:
     """For each model and method: its maps I(x), I(T x), T(I(x)), or the reason why there are none."""
     images, transform = to_float(pair.test.images[rows]), pose_of(pair.site, rows)
     arrays = {"images": images, "moved": transform(images)}
-    lines: list[Line] = []
+    lines: list[Row] = []
     for kind, model in pair:
         with torch.no_grad():
             classes = model.eval()(images).argmax(1)
@@ -95,7 +88,7 @@ def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
 
 def section(result: Result, pictures: Pictures) -> str:
     """How well each method's map of the pictures shown survives the move."""
-    shown: list[Picture] = result.values["pictures"]
+    shown: list[Row] = result.values["pictures"]
     rows = [
         [
             method_name(line["method"]),
@@ -113,9 +106,9 @@ def section(result: Result, pictures: Pictures) -> str:
     )
 
 
-def _lines(result: Result) -> list[Line]:
+def _lines(result: Result) -> list[Row]:
     """The methods that apply, the model's own before all others."""
-    lines: list[Line] = result.values["lines"]
+    lines: list[Row] = result.values["lines"]
     return own_first([line for line in lines if "reason" not in line])
 
 

@@ -12,21 +12,19 @@ Cost:     all 10,000 test pictures, as they are and once moved, slow methods on 
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NotRequired, cast
 
 from matplotlib.figure import Figure
 
 from experiments.registry import Arrays
-from experiments.section import CONSISTENCY, MethodRow, Pictures, Score, source
+from experiments.section import CONSISTENCY, Pictures, Row, source
 from experiments.study import Amount, Study, saved, without_values
-from experiments.study import Row as StudyRow
 from torchsite.attribution import METHODS
 from torchsite.report.format import markdown_table, number, score
 from torchsite.results import Result
 
 TOLERANCES = (0, 1, 2, 3)
-POSES: tuple[Literal["transformed"], Literal["untransformed"]] = ("transformed", "untransformed")
-FLOORS: tuple[Literal["anywhere"], Literal["centre"]] = ("anywhere", "centre")
+POSES = ("transformed", "untransformed")
+FLOORS = ("anywhere", "centre")
 CLAIM = {"transformed": 0.9993, "untransformed": 0.9996}
 GAME = [
     *("explainer", "classifier", "pose"),
@@ -59,16 +57,6 @@ map that says nothing of the class, points at a stroke always, and moves with th
 """
 
 
-class Row(MethodRow):
-    """An explainer on a classifier: its hits for every τ in both poses, or the reason why there are none."""
-
-    transformed: NotRequired[Mapping[str, Score]]
-    untransformed: NotRequired[Mapping[str, Score]]
-    anywhere: NotRequired[dict[str, float | None]]
-    centre: NotRequired[dict[str, float | None]]
-    self_consistency: NotRequired[dict[str, Score]]
-
-
 STUDY = Study(
     "pointing",
     {"pointing_game": Amount(10_000, passes=PASSES), "self_consistency": Amount(2000, passes=PASSES)},
@@ -90,11 +78,11 @@ def run(
     return saved(result, folder, table=table, verdict=verdict(table), paper=dict(PAPER))
 
 
-def gathered(rows: Sequence[StudyRow]) -> list[Row]:
+def gathered(rows: Sequence[Row]) -> list[Row]:
     """One row for each explainer on each model, of the rows of both measures."""
     found: dict[tuple[str, str], Row] = {}
     for row in rows:
-        line = found.setdefault((row["model"], row["method"]), cast(Row, without_values(row)))
+        line = found.setdefault((row["model"], row["method"]), without_values(row))
         values = row["values"]
         if values is None:
             line["reason"] = row.get("reason", "")
@@ -113,7 +101,7 @@ def verdict(table: Sequence[Row]) -> dict[str, int | None]:
     own = [row for row in table if (row["model"], row["method"]) == ("site", "self_explanation")]
     found: dict[str, int | None] = {}
     for pose, wanted in CLAIM.items():
-        scores = _pointing(own[0], pose) if own else {}
+        scores = own[0].get(pose, {}) if own else {}
         reached = (t for t in TOLERANCES if scores and (scores[f"tau_{t}"]["value"] or 0.0) >= wanted)
         found[pose] = next(reached, None)
     return found
@@ -160,7 +148,7 @@ def _layer_note(table: Sequence[Row]) -> str:
 def _game_cells(row: Row) -> Iterator[list[str]]:
     for column, pose in ((0, "transformed"), (2, "untransformed")):
         paper = PAPER.get(row["method"], (None,) * 4)[column + (row["model"] != "site")]
-        found = _pointing(row, pose)
+        found = row.get(pose)
         scores = [number(found[f"tau_{t}"]["value"]) if found else "–" for t in TOLERANCES]
         floor = number(row.get("anywhere", {}).get(pose))
         yield [row["method"], row["model"], pose, *scores, number(paper), floor, str(row["n_images"])]
@@ -171,7 +159,3 @@ def _consistency_cells(row: Row) -> list[str]:
         return [row["method"], row["model"], f"not defined: {row['reason']}", *["–"] * 4]
     scores = [score(row.get("self_consistency"), name) for name in CONSISTENCY]
     return [row["method"], row["model"], *scores, number(row.get("ms_per_image"), 2)]
-
-
-def _pointing(row: Row, pose: str) -> Mapping[str, Score]:
-    return row.get("transformed", {}) if pose == "transformed" else row.get("untransformed", {})

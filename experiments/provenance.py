@@ -41,11 +41,6 @@ def is_of(result: Result | None, weights: Sequence[str]) -> bool:
     return result is not None and set(weights) <= stated(result)
 
 
-def models_of(recipe: str) -> tuple[str, str]:
-    """How the two models of a recipe are called where they ship."""
-    return recipe, f"{recipe}_black_box"
-
-
 def of_shipped(result: Result, models: Sequence[str], shipped: Fingerprints) -> bool:
     """Whether a result measured the weights that ship of all these models; those that do not ship aside."""
     return is_of(result, [shipped[name] for name in models if name in shipped])

@@ -130,7 +130,7 @@ def _of_pairs(
             f"{title}: {shows}",
             module or name,
             each,
-            recipe,
+            f"{recipe}_{name}" if module == "shown" else recipe,
             public=recipe == "mnist",
             models=models_of(recipe),
         )
@@ -146,15 +146,13 @@ _ALL = (
     Experiment(
         "baselines", "classical models beside SITE on MNIST and CIFAR-10 (Table 2)", "classical", minutes=50
     ),
-    *_of_pairs(
-        "explanations", "explanations of three pictures in two poses (Figure 3)", (2, 1), "explanations"
-    ),
+    *_of_pairs("explanations", "explanations of three pictures in two poses (Figure 3)", (2, 1), "shown"),
     Experiment(
         "cifar10_photographs",
         "photographs from elsewhere, explained in two poses",
-        "photographs",
+        "shown",
         1,
-        "cifar10",
+        "cifar10_photographs",
         public=True,
         models=models_of("cifar10"),
     ),
@@ -163,7 +161,7 @@ _ALL = (
     *_of_pairs("mask_k", "accuracy and log-odds with pixels masked, all methods (Figure 5)", (15, 10)),
     *_of_pairs("truth", "measures that a template cannot pass, all methods", (75, 45)),
     Experiment("fooled", "which measures map-makers without knowledge fool", "fooled", minutes=30),
-    *_of_pairs("examples", "explanations of every class in two poses (appendix)", (2, 1)),
+    *_of_pairs("examples", "explanations of every class in two poses (appendix)", (2, 1), "shown"),
     *_of_pairs("failures", "the reasons for confident mistakes (appendix)", (2, 1)),
     Experiment(
         "prototypes",

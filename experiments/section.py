@@ -1,8 +1,8 @@
 """What the sections of docs/results.md share: headings, sources, links to figures, rows about methods."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NotRequired, TypedDict, TypeVar
+from typing import Any
 
 from torchsite.report.format import method_name
 from torchsite.results import Result, machine_words
@@ -11,36 +11,11 @@ TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10", "mnist_sample": "embedded dig
 MODELS = {"site": "SITE", "black_box": "the black box"}
 CONSISTENCY = ("raw", "floor", "calibrated", "centred")
 
+Row = dict[str, Any]  # of a table in a result file: mostly `model`, `method` and what was found
+Score = Mapping[str, Any]  # an estimate with its interval: value, low, high
+
 # The model's own explanations, in the order in which tables show them.
 OWN = ("self_explanation", "relative_explanation", "plain_explanation")
-
-
-class Score(TypedDict):
-    """An estimate with its interval, as it stands in a result file."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-class OfMethod(TypedDict):
-    """A method on a model: what a row of a result file is about."""
-
-    model: str
-    method: str
-
-
-class MethodRow(OfMethod):
-    """What every row of a table of methods begins with, in a result file."""
-
-    n_images: NotRequired[int]
-    options: NotRequired[dict[str, Any]]
-    ms_per_image: NotRequired[float | None]
-    seconds: NotRequired[float]
-    reason: NotRequired[str]
-
-
-Row = TypeVar("Row", bound=OfMethod)
 
 
 @dataclass(frozen=True)
@@ -77,7 +52,7 @@ def on_model(kind: str) -> str:
     return f"on {MODELS[kind]}"
 
 
-def row_name(row: OfMethod) -> str:
+def row_name(row: Row) -> str:
     """What a row of a table is about: a method on a model."""
     return f"{method_name(row['method'])} {on_model(row['model'])}"
 
@@ -93,7 +68,7 @@ def own_first(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: OWN.index(row["method"]) if row["method"] in OWN else len(OWN))
 
 
-def notes_on(table: Sequence[MethodRow]) -> str:
+def notes_on(table: Sequence[Row]) -> str:
     """What does not apply and why, and which layers and options were not the usual ones."""
     refused = [f"- {row_name(row)} is not defined: {row['reason']}" for row in table if "reason" in row]
     chosen = [

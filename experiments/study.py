@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from experiments.cache import save_result
 from experiments.models import KINDS, Pair, pair_beside
-from experiments.section import MethodRow
+from experiments.section import Row
 from torchsite.attribution import METHODS
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset
@@ -148,16 +148,9 @@ def saved(result: Result, folder: Path, arrays: Mapping[str, Tensor] | None = No
     return save_result(replace(result, values={**result.values, **values}), folder, arrays)
 
 
-class Row(MethodRow):
-    """One measure of a method on a model."""
-
-    metric: str
-    values: Mapping[str, Any] | None
-
-
 def row_with(kind: str, n_images: int, cell: Cell, metric: str = "") -> Row:
     """A row of a file: who explains what, on how many pictures, at what cost, and what the measure found."""
-    row: MethodRow = {
+    row: Row = {
         "model": kind,
         "method": cell.method,
         "n_images": n_images,
@@ -168,12 +161,12 @@ def row_with(kind: str, n_images: int, cell: Cell, metric: str = "") -> Row:
     else:
         row["ms_per_image"] = 1000 * cell.explain_seconds / cell.n_explained if cell.n_explained else None
         row["seconds"] = cell.seconds
-    return cast(Row, row | {"metric": metric or cell.metric, "values": cell.values})
+    return row | {"metric": metric or cell.metric, "values": cell.values}
 
 
-def without_values(row: Row) -> MethodRow:
+def without_values(row: Row) -> Row:
     """What a row begins with: for tables of one measure, which lay its scores beside it."""
-    return cast(MethodRow, {key: value for key, value in row.items() if key not in ("metric", "values")})
+    return {key: value for key, value in row.items() if key not in ("metric", "values")}
 
 
 def explainers(

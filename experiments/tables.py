@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from experiments.section import on_model, own_first
-from experiments.study import IGNORANT_MARK, Row
+from experiments.section import Row, on_model, own_first
+from experiments.study import IGNORANT_MARK
 from torchsite.attribution import METHODS
 from torchsite.metrics import CONTROL_MAPS
 from torchsite.report.format import estimate, look_up, markdown_table, method_name

@@ -18,8 +18,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from experiments.registry import Arrays
-from experiments.section import Pictures, head
-from experiments.study import IGNORANT_MARK, Amount, Row, Study, saved
+from experiments.section import Pictures, Row, head
+from experiments.study import IGNORANT_MARK, Amount, Study, saved
 from experiments.tables import (
     Columns,
     Scores,

@@ -13,19 +13,19 @@ Cost:     four trainings and all methods on all four models within 90 minutes on
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from experiments.bam.data import BamHalves
 from experiments.bam.models import LABELLINGS, QUICK, RECIPE, Models, halves_of, models_beside
 from experiments.bam.pairs import POSES, Pairs, options_of
-from experiments.bam.sheet import SHEET, Sheet, draw_sheets, make_sheet
+from experiments.bam.sheet import SHEET, draw_sheets, make_sheet
 from experiments.cache import save_result, step
 from experiments.models import KINDS, training_seconds
 from experiments.recipes import load_recipe
 from experiments.registry import Arrays
-from experiments.section import CONSISTENCY, OfMethod, Pictures, own_first, row_name, source, spoken
+from experiments.section import CONSISTENCY, Pictures, Row, own_first, row_name, source, spoken
 from experiments.study import Amount, Explaining, explainers
 from torchsite.attribution import METHODS
 from torchsite.configs import to_mapping
@@ -71,29 +71,6 @@ recipe gives for the model of objects stands at the end of [design/bam.md](desig
 """
 
 
-Ranking = TypedDict(
-    "Ranking",
-    {"first": str | None, "scores": dict[str, float], "own rank": int | None, "own": float | None},
-)
-
-
-class Row(OfMethod):
-    """What a method scores on the test pictures, and on those with unseen objects."""
-
-    test: Mapping[str, Any]
-    held_out: Mapping[str, Any]
-
-
-class Values(TypedDict):
-    """What the result file holds; models are named by kind and labelling, as in "site, object"."""
-
-    accuracy: dict[str, Mapping[str, Any]]
-    training: dict[str, float]
-    table: list[Row]
-    verdict: dict[str, Ranking]
-    sheet: Sheet
-
-
 def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Train four models (or take them from `folder`), measure every method on both kinds, keep two sheets."""
     started = time.monotonic()
@@ -103,7 +80,7 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     table = [row for kind in KINDS for row in rows_of(kind, models[kind], halves, methods, folder, quick)]
     sheet, arrays = make_sheet(models, halves.test, [m for m in SHEET if m in methods])
     both = {f"{kind}, {by}": (kind, by) for kind in KINDS for by in LABELLINGS}
-    values: Values = {
+    values = {
         "accuracy": {
             name: of_model(kind, by, models[kind], halves, folder) for name, (kind, by) in both.items()
         },
@@ -184,7 +161,7 @@ def _without_classes(score: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in score.items() if name != "per_class"}
 
 
-def verdict(table: Sequence[Row]) -> dict[str, Ranking]:
+def verdict(table: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """Who is first on MCS and on pointing under transformation, and by how much; all that have a value."""
     return {name: _ranking(table, path) for name, path in DECISIVE.items()}
 
@@ -226,7 +203,7 @@ def section(result: Result, pictures: Pictures) -> str:
     return "\n".join(parts)
 
 
-def verdict_sentences(verdict: Mapping[str, Ranking]) -> list[str]:
+def verdict_sentences(verdict: Mapping[str, dict[str, Any]]) -> list[str]:
     """Who is first, and how far SITE's own explanation is from it."""
     sentences = []
     for measure, found in verdict.items():
@@ -245,14 +222,14 @@ def verdict_sentences(verdict: Mapping[str, Ranking]) -> list[str]:
     return sentences
 
 
-def _seconds(values: Values, now: float) -> float:
+def _seconds(values: Mapping[str, Any], now: float) -> float:
     """How long everything took, whether now or in an earlier part of the run."""
     parts = (part for row in values["table"] for part in (row["test"], row["held_out"]))
     measures = [part.get("seconds", 0.0) for part in parts]
     return max(now, sum(values["training"].values()) + sum(measures))
 
 
-def _ranking(table: Sequence[Row], path: Sequence[str]) -> Ranking:
+def _ranking(table: Sequence[Row], path: Sequence[str]) -> dict[str, Any]:
     scores: dict[str, float] = {}
     for row in table:
         value = look_up(row["test"], *path, "value")

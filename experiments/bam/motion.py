@@ -25,8 +25,8 @@ from experiments.bam.pairs import Pairs, options_of
 from experiments.cache import save_result
 from experiments.models import KINDS
 from experiments.registry import Arrays
-from experiments.section import Pictures, source
-from experiments.study import IGNORANT, Amount, Row, explainers, row_with
+from experiments.section import Pictures, Row, source
+from experiments.study import IGNORANT, Amount, explainers, row_with
 from experiments.tables import Columns, Scores, drawn, notes_below, scores_of, table_of
 from torchsite.configs import to_mapping
 from torchsite.evaluation.comparison import Cell

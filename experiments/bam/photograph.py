@@ -24,9 +24,9 @@ from experiments.bam.models import Models, models_beside
 from experiments.bam.pairs import POSES
 from experiments.bam.sheet import SHEET, Sheet, draw_sheets, make_sheet
 from experiments.cache import save_result
-from experiments.photographs import open_photograph
 from experiments.registry import Arrays
 from experiments.section import Pictures, source
+from experiments.shown import open_photograph
 from torchsite.data import Dataset, to_float
 from torchsite.results import Result
 from torchsite.shapes import Size

@@ -1,7 +1,7 @@
 """The two comparison sheets of the appendix: one picture, every method, the object and the scene model."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
@@ -37,13 +37,7 @@ SHEET = (
 COLUMNS = 5
 
 
-class Sheet(TypedDict):
-    """Which picture stands on the sheets, what it is named, and the methods that apply."""
-
-    row: int
-    object: str
-    scene: str
-    methods: list[str]
+Sheet = dict[str, Any]  # which picture stands on the sheets, what it is named, the methods that apply
 
 
 def make_sheet(

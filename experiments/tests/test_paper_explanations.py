@@ -2,19 +2,20 @@
 
 import pytest
 import torch
-from made_up import notes, section, shown
+from made_up import notes, section
+from made_up import shown as made_up_arrays
 
-from experiments import examples, explanations
+from experiments import shown
 from experiments.cache import load_arrays
 from experiments.models import pair_beside
 from torchsite.data import load_dataset
 from torchsite.results import Result
 
 
-@pytest.mark.parametrize("experiment", [explanations, examples])
-def test_shown_pictures_are_classified_correctly(folder, experiment):
-    name = f"cifar10_{experiment.__name__.split('.')[-1]}"
-    result = experiment.run("cifar10", folder / f"{name}-quick", quick=True)
+@pytest.mark.parametrize("kind", ["explanations", "examples"])
+def test_shown_pictures_are_classified_correctly(folder, kind):
+    name = f"cifar10_{kind}"
+    result = shown.run(name, folder / f"{name}-quick", quick=True)
     arrays = load_arrays(folder / f"{name}-quick" / f"{name}.npz")
     notes, test = result.values["pictures"], load_dataset("mnist_sample", "test")
     assert len(notes) == len(arrays["images"]) > 0
@@ -44,13 +45,13 @@ def test_the_sheet_is_linked_where_it_may_be_shown(recipe):
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "sheets"),
+    ("name", "sheets"),
     [
-        (explanations, "mnist_explanations", ["mnist_explanations"]),
-        (examples, "mnist_examples", ["mnist_examples-3", "mnist_examples-5"]),
+        ("mnist_explanations", ["mnist_explanations"]),
+        ("mnist_examples", ["mnist_examples-3", "mnist_examples-5"]),
     ],
 )
-def test_there_is_one_sheet_of_explanations_and_one_for_each_class_of_examples(module, name, sheets):
+def test_there_is_one_sheet_of_explanations_and_one_for_each_class_of_examples(name, sheets):
     made = Result(name, {"pictures": notes("3", "5")}, {"recipe": "mnist"}, 0, 1.0)
-    assert list(module.figures(made, shown())) == sheets
-    assert module.figures(made, {}) == {}
+    assert list(shown.figures(made, made_up_arrays())) == sheets
+    assert shown.figures(made, {}) == {}
