@@ -28,10 +28,10 @@ from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.training import fit
 from torchsite.training.batches import make_batch
+from torchsite.training.fit import make_objective
 from torchsite.training.optimisers import make_optimisers
 from torchsite.training.precision import Precision, choose_precision
 from torchsite.training.recipes import build_model, load_recipe, override
-from torchsite.training.setup import make_objective
 
 SHAPES = {"mnist": (1, 28, 28), "cifar10": (3, 32, 32)}
 SETTINGS: dict[str, dict[str, str]] = {

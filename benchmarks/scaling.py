@@ -27,9 +27,9 @@ from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.training import Callback, TrainingConfig, fit
 from torchsite.training.batches import make_batch
+from torchsite.training.fit import make_objective
 from torchsite.training.loop import Run
 from torchsite.training.optimisers import make_optimisers
-from torchsite.training.setup import make_objective
 
 # Single steps
 

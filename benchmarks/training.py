@@ -33,9 +33,9 @@ from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.training import TrainingConfig
 from torchsite.training.batches import make_batch
+from torchsite.training.fit import make_objective
 from torchsite.training.optimisers import make_optimisers
 from torchsite.training.recipes import build_model, load_recipe, override
-from torchsite.training.setup import make_objective
 
 Work = Callable[[], object]
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}

@@ -16,7 +16,7 @@ from torchsite.data import Dataset, load_dataset
 from torchsite.evaluation.fingerprints import weights_of
 from torchsite.model import SITE, BlackBox, load, shipped_models
 from torchsite.results import Result
-from torchsite.training.run_manifest import RUN_FILE
+from torchsite.training.run_folder import RUN_FILE
 
 KINDS = ("site", "black_box")
 

@@ -1,7 +1,6 @@
 """A folder of pictures in, a trained model and its examination out: `torchsite train FOLDER --minutes 30`."""
 
 from torchsite.autotrain.choices import Decision, Plan
-from torchsite.autotrain.examination import examine_prepared
-from torchsite.autotrain.prepare import Prepared, prepare, train_prepared
+from torchsite.autotrain.prepare import Prepared, examine_prepared, prepare, train_prepared
 
 __all__ = ["Decision", "Plan", "Prepared", "examine_prepared", "prepare", "train_prepared"]

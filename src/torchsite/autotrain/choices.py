@@ -83,6 +83,22 @@ class Plan:
         return Plan(override(self.recipe, changes), (*kept, *own))
 
 
+VIEWS = Decision(
+    "views",
+    2.5,
+    "each picture as it is and in a random pose, whose heatmaps must agree; every second one with parts "
+    "hidden, whose evidence must be what the heatmap says of the rest",
+    text="two and a half",
+)
+CORNERS = Decision(
+    "corners",
+    ("black", "mean", "mean", "other"),
+    "black corners alone would tell the pose of the frame, and maps would follow that",
+    "corners",
+    "filled",
+)
+
+
 def choose_settings(
     data: str, survey: Survey, *, minutes: float, pretrained: bool, deeper: Collection[str] = ()
 ) -> Plan:
@@ -90,25 +106,8 @@ def choose_settings(
     extractor = choose_extractor(survey, pretrained)
     size = choose_size(survey, extractor.value, minutes)
     extractor = choose_deeper(extractor, survey, size.value, minutes, deeper)
-    batch, targets, weights = (
-        choose_batch(survey, extractor.value),
-        choose_targets(survey),
-        choose_weights(survey),
-    )
-    views = Decision(
-        "views",
-        2.5,
-        "each picture as it is and in a random pose, whose heatmaps must agree; every second one with parts "
-        "hidden, whose evidence must be what the heatmap says of the rest",
-        text="two and a half",
-    )
-    corners = Decision(
-        "corners",
-        ("black", "mean", "mean", "other"),
-        "black corners alone would tell the pose of the frame, and maps would follow that",
-        "corners",
-        "filled",
-    )
+    batch, targets = choose_batch(survey, extractor.value), choose_targets(survey)
+    weights, anew = choose_weights(survey), extractor.value == FROM_SCRATCH
     model = ModelSettings(
         feature_extractor=extractor.value,
         extractor_options=extractor_options(extractor.value, size.value, survey, minutes),
@@ -117,20 +116,20 @@ def choose_settings(
     )
     training = TrainingConfig(
         batch_size=batch.value,
-        learning_rate=3e-3 if extractor.value == FROM_SCRATCH else 2e-3,
-        schedule="one_cycle" if extractor.value == FROM_SCRATCH else "cosine",
+        learning_rate=3e-3 if anew else 2e-3,
+        schedule="one_cycle" if anew else "cosine",
         class_weights=weights.value,
         terms=(
             TransformationTerm(weight=0.5, targets=targets.value),
             EquivarianceTerm(maps="relative"),
             AdditiveEvidence(place=0.2, sizes="shapley", beta=0.2),
         ),
-        corners=corners.value,
+        corners=CORNERS.value,
         collapse_patience=MOST_FROM_SCRATCH,
         n_validation=min(500, survey.n_test),
     )
     recipe = Recipe(data, size.value, model=model, training=training)
-    return Plan(recipe, (size, extractor, batch, targets, weights, views, corners))
+    return Plan(recipe, (size, extractor, batch, targets, weights, VIEWS, CORNERS))
 
 
 def for_several(plan: Plan) -> Plan:

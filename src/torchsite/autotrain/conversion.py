@@ -7,7 +7,7 @@ keeps to the network where both are wrong.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchsite.autotrain import Prepared, examine_prepared
 from torchsite.autotrain.choices import Decision, Plan, choose_poses, choose_settings, choose_time
 from torchsite.autotrain.folds import difference_in_words, paired_difference
-from torchsite.autotrain.inspection import Finding
-from torchsite.autotrain.survey import Survey
+from torchsite.autotrain.prepare import Prepared, examine_prepared
+from torchsite.autotrain.survey import survey_halves
 from torchsite.data import Dataset, to_float
 from torchsite.errors import ConfigError
 from torchsite.evaluation.answers import wilson
@@ -36,7 +35,7 @@ from torchsite.objective.same_answers import write_answers
 from torchsite.results import Result
 from torchsite.shapes import Logits
 from torchsite.training import Fitted, fit
-from torchsite.training.recipes import override, pixel_statistics
+from torchsite.training.recipes import pixel_statistics
 
 ANSWERS_FILE = "answers.safetensors"
 N_TRIED = 256
@@ -78,9 +77,7 @@ def convert(
     same_answers: float = 1.0,
     statistics: Statistics | None = None,
     poses: str = "auto",
-    changes: dict[str, Any] | None = None,
-    findings: Sequence[Finding] = (),
-    tell: Callable[[Prepared], None] | None = None,
+    changes: Mapping[str, Any] | None = None,
     progress: bool = False,
 ) -> Conversion:
     """Train a twin of `classifier` on `train` within `minutes`, and compare the two on `test`.
@@ -88,39 +85,39 @@ def convert(
     `layer` is where the classifier is cut, unless told after its last maps; `statistics` are the
     mean and standard deviation per channel that its pictures were normalised with, unless told the usual ones
     with which it names most training pictures; `same_answers` weighs its own answers beside the
-    labels. `changes` are fields of a recipe's training; `tell` gets what was chosen before training begins.
+    labels. `changes` are fields of a recipe's training.
     """
     started, folder = time.monotonic(), Path(folder)
     channels, height, width = train.images.shape[1:]
     shape = (channels, height, width)
     _check_classes(classifier, train, shape)
-    normalised, chosen = choose_statistics(classifier, train, statistics)
+    normalised, how = choose_statistics(classifier, train, statistics)
     answers = answers_of(classifier, train, normalised)
-    plan = _plan(train, test, shape, minutes, poses, chosen)
-    terms = plan.recipe.training.terms
+    plan = choose_poses(_settings(train, test, minutes).changed(how), poses, train)
     if same_answers:
-        file = write_answers(folder / ANSWERS_FILE, answers)
-        terms = (*terms, SameAnswers(weight=same_answers, answers=str(file)))
-    recipe = override(
-        replace(plan.recipe, training=replace(plan.recipe.training, terms=terms)), changes or {}
-    )
-    training = recipe.training
-    twin = _twin(classifier, shape, train, layer, fine_tuning, normalised, training.family, training.seed)
-    plan = replace(plan, recipe=recipe, decisions=(*plan.decisions, *_about(twin, fine_tuning, same_answers)))
+        plan = _keep_answers(plan, same_answers, write_answers(folder / ANSWERS_FILE, answers))
+    training = plan.overridden(changes or {}).recipe.training
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(training.seed)
+        twin = SITE.from_classifier(
+            classifier,
+            shape,
+            layer,
+            fine_tuning=fine_tuning,
+            classes=train.classes,
+            mean=normalised[0],
+            std=normalised[1],
+            family=training.family,
+        )
+    plan = plan.changed(_front(twin, fine_tuning))
     plan = choose_time(plan, minutes, time.monotonic() - started, (changes or {}).get("epochs"))
-    prepared = Prepared(plan, train, test, tuple(findings), minutes, started)
-    if tell is not None:
-        tell(prepared)
-    fitted = fit(twin, train, plan.recipe.training, validation=test, folder=folder, progress=progress)
+    prepared = Prepared(plan.overridden(changes or {}), train, test, (), minutes, started)
+    config = prepared.plan.recipe.training
+    fitted = fit(twin, train, config, validation=test, folder=folder, progress=progress)
     compared = compare_answers(answers_of(classifier, test, normalised), answers_of(twin, test), test)
     compared |= {"training_accuracy": float((answers.argmax(1) == train.labels).float().mean())}
-    Result(
-        "conversion",
-        compared,
-        {"data": train.name, "layer": _front(twin).layer},
-        training.seed,
-        fitted.seconds,
-    ).save(folder / "conversion.json")
+    about = {"data": train.name, "layer": _layer(twin)}
+    Result("conversion", compared, about, config.seed, fitted.seconds).save(folder / "conversion.json")
     return Conversion(fitted.model, fitted, prepared, compared)
 
 
@@ -180,63 +177,41 @@ def _check_classes(classifier: nn.Module, data: Dataset, shape: tuple[int, int, 
         )
 
 
-def _survey(train: Dataset, test: Dataset) -> Survey:
-    return Survey(len(train), len(test), len(train.classes), min(train.images.shape[-2:]), train.counts)
-
-
-def _plan(
-    train: Dataset, test: Dataset, shape: tuple[int, int, int], minutes: float, poses: str, how: Decision[str]
-) -> Plan:
+def _settings(train: Dataset, test: Dataset, minutes: float) -> Plan:
     """The settings of a folder's training, as far as they are not the network's own."""
-    plan = choose_settings(train.name, _survey(train, test), minutes=minutes, pretrained=False)
-    plan = choose_poses(plan, poses, train)
-    kept = [decision for decision in plan.decisions if decision.setting not in ("size", "extractor")]
-    model = replace(plan.recipe.model, feature_extractor=CUSTOM, extractor_options={})
-    batch = min(MOST_AT_ONCE, plan.recipe.training.batch_size)
-    kept = [replace(d, value=batch) if d.setting == "batch" else d for d in kept]
-    training = replace(plan.recipe.training, batch_size=batch, learning_rate=2e-3, schedule="cosine")
-    recipe = replace(plan.recipe, size=shape[1], model=model, training=training)
-    size = Decision("size", shape[1], "what the network takes")
-    return replace(plan, recipe=recipe, decisions=(size, how, *kept))
-
-
-def _twin(
-    classifier: nn.Module,
-    shape: tuple[int, int, int],
-    data: Dataset,
-    layer: Layer | None,
-    fine_tuning: float,
-    statistics: Statistics,
-    family: Any,
-    seed: int,
-) -> SITE:
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        return SITE.from_classifier(
-            classifier,
-            shape,
-            layer,
-            fine_tuning=fine_tuning,
-            classes=data.classes,
-            mean=statistics[0],
-            std=statistics[1],
-            family=family,
+    plan = choose_settings(train.name, survey_halves(train, test), minutes=minutes, pretrained=False)
+    kept = tuple(decision for decision in plan.decisions if decision.setting not in ("size", "extractor"))
+    size, usual = train.images.shape[-2], plan.recipe.training.batch_size
+    return (
+        Plan(plan.recipe, kept)
+        .changed(
+            Decision("size", size, "what the network takes"),
+            size=size,
+            model=replace(plan.recipe.model, feature_extractor=CUSTOM, extractor_options={}),
         )
+        .changed(
+            Decision("batch", min(MOST_AT_ONCE, usual), "a usual size for learnt weights"),
+            {"batch_size": min(MOST_AT_ONCE, usual), "learning_rate": 2e-3, "schedule": "cosine"},
+        )
+    )
 
 
-def _about(twin: SITE, fine_tuning: float, same_answers: float) -> list[Decision[str]]:
+def _keep_answers(plan: Plan, weight: float, file: Path) -> Plan:
+    """The plan with the network's own answers, which are in a file, to learn."""
+    why = "the network's own answers are learnt beside the labels, so that the two agree"
+    terms = (*plan.recipe.training.terms, SameAnswers(weight=weight, answers=str(file)))
+    return plan.changed(Decision("same answers", weight, why, text=f"weight {weight:g}"), {"terms": terms})
+
+
+def _front(twin: SITE, fine_tuning: float) -> Decision[str]:
     rate = "frozen" if not fine_tuning else f"tuned at {fine_tuning:g} of the learning rate"
     cells = "×".join(map(str, twin.feature_shape[1:]))
-    front = Decision("front", f"up to {_front(twin).layer}", f"{cells} cells, {rate}")
-    if not same_answers:
-        return [front]
-    why = "the network's own answers are learnt beside the labels, so that the two agree"
-    return [front, Decision("same answers", f"weight {same_answers:g}", why)]
+    return Decision("front", f"up to {_layer(twin)}", f"{cells} cells, {rate}")
 
 
-def _front(twin: SITE) -> ClassifierFront:
+def _layer(twin: SITE) -> str:
     assert isinstance(twin.feature_extractor, ClassifierFront)
-    return twin.feature_extractor
+    return twin.feature_extractor.layer
 
 
 def _per_channel(values: tuple[float, ...], channels: int) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ is tested once, by a model that was trained without it, so that the interval is 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,14 @@ from torch import Tensor
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError
 from torchsite.evaluation.answers import NORMAL_95, wilson
+from torchsite.evaluation.compare import Watch
 from torchsite.evaluation.examine import ask
 from torchsite.metrics.estimate import Estimate, plain
-from torchsite.model import SITE, BlackBox
 from torchsite.randomness import make_rng
 from torchsite.training import fit
 from torchsite.training.recipes import Recipe, build_model
 
 Right = Bool[Tensor, " pictures"]
-Watch = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -90,24 +89,18 @@ def cross_validate(
     """
     numbers = torch.tensor(fold_numbers(data.labels.tolist(), k, seed))
     settings = replace(recipe.model, kind=kind)  # type: ignore[arg-type]  # checked by the settings
-    right, shares = torch.zeros(len(data), dtype=torch.bool), []
+    right, shares, given = torch.zeros(len(data), dtype=torch.bool), [], recipe.training
     for fold in range(k):
         ours, theirs = data[numbers != fold], data[numbers == fold]
         training = replace(
-            recipe.training,
-            batch_size=min(recipe.training.batch_size, len(ours)),
-            n_validation=min(recipe.training.n_validation, len(theirs)),
-            validate_every=recipe.training.epochs,
-            seconds=seconds if math.isfinite(seconds) else recipe.training.seconds,
+            given,
+            batch_size=min(given.batch_size, len(ours)),
+            n_validation=min(given.n_validation, len(theirs)),
+            validate_every=given.epochs,
+            seconds=seconds if math.isfinite(seconds) else given.seconds,
         )
-        model: SITE | BlackBox = build_model(settings, ours, training)
-        fit(
-            model,
-            ours,
-            training,
-            validation=theirs,
-            folder=folder / f"{kind}-{fold + 1}",
-        )
+        model = build_model(settings, ours, training)
+        fit(model, ours, training, validation=theirs, folder=folder / f"{kind}-{fold + 1}")
         found = ask(model, theirs, None, 32).right
         right[numbers == fold] = found
         shares.append(float(found.float().mean()))

@@ -16,7 +16,7 @@
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,8 +36,6 @@ FLAT = 0.012
 SURE = 3.0
 CHUNK = 1024
 N_NAMED = 3
-
-
 ORDER = ("leak", "contradiction", "tell-tale", "series", "tiny class", "unreadable", "duplicate")
 
 
@@ -83,24 +81,21 @@ def inspect_halves(train: Half, test: Half) -> list[Finding]:
     return sorted(found, key=lambda finding: ORDER.index(finding.kind))
 
 
-def _tiny_classes(train: Half) -> list[Finding]:
+def _tiny_classes(train: Half) -> Iterator[Finding]:
     counts = dict(zip(train.listing.classes, train.pictures.counts, strict=True))
-    largest = max(counts.values())
-    found = []
-    tiny = {name: n for name, n in counts.items() if n < TINY}
+    tiny = sorted((n, name) for name, n in counts.items() if n < TINY)
     if tiny:
-        named = ", ".join(f"{name} ({n})" for name, n in sorted(tiny.items(), key=lambda item: item[1])[:5])
+        named = ", ".join(f"{name} ({n})" for n, name in tiny[:5])
         more = f" and {len(tiny) - 5} more" if len(tiny) > 5 else ""
         text = f"fewer than {TINY} training pictures of {named}{more}: add some, or leave the class out"
-        found.append(Finding("tiny class", text))
-    uneven = [name for name, n in counts.items() if n >= TINY and UNEVEN * n < largest]
+        yield Finding("tiny class", text)
+    uneven = [name for name, n in counts.items() if n >= TINY and UNEVEN * n < max(counts.values())]
     if uneven:
         text = f"{', '.join(uneven[:5])}: less than a {UNEVEN}th of the largest class, easily overlooked"
-        found.append(Finding("tiny class", text))
-    return found
+        yield Finding("tiny class", text)
 
 
-def _copies(train: Half, test: Half) -> list[Finding]:
+def _copies(train: Half, test: Half) -> Iterator[Finding]:
     """The same picture in both halves, in one, or under two labels."""
     names, labels = [*train.names, *test.names], [*train.listing.labels, *test.listing.labels]
     n = len(train)
@@ -111,34 +106,17 @@ def _copies(train: Half, test: Half) -> list[Finding]:
     exact = {row - n for group in leaks for row in group if row >= n}
     near = [pair for pair in near_pairs(train.pictures.images, test.pictures.images) if pair[1] not in exact]
 
-    def named(groups: Sequence[Sequence[int]], sign: str = " = ") -> tuple[str, ...]:
-        return tuple(sign.join(names[row] for row in group[:2]) for group in groups[:N_NAMED])
+    def found(kind: str, text: str, groups: Sequence[Sequence[int]], sign: str = " = ") -> Iterator[Finding]:
+        files = tuple(sign.join(names[row] for row in group[:2]) for group in groups[:N_NAMED])
+        yield from [Finding(kind, text, files)] if groups else []
 
-    return [
-        *_if(
-            exact,
-            "leak",
-            f"{_share(exact, test)} are training pictures as well: remove them there",
-            named(leaks),
-        ),
-        *_if(
-            near,
-            "leak",
-            f"{_share(near, test)} look nearly like training pictures: keep what shows one thing together",
-            named([(left, n + right) for left, right in near], " ≈ "),
-        ),
-        *_if(torn, "contradiction", f"{len(torn)} pictures stand under two labels: correct one", named(torn)),
-        *_if(
-            double,
-            "duplicate",
-            f"{sum(len(group) - 1 for group in double)} copies within a half: keep one of each",
-            named(double),
-        ),
-    ]
-
-
-def _if(there: Collection[object], kind: str, text: str, files: tuple[str, ...]) -> list[Finding]:
-    return [Finding(kind, text, files)] if there else []
+    text = f"{_share(exact, test)} are training pictures as well: remove them there"
+    yield from found("leak", text, leaks)
+    text = f"{_share(near, test)} look nearly like training pictures: keep what shows one thing together"
+    yield from found("leak", text, [(left, n + right) for left, right in near], " ≈ ")
+    yield from found("contradiction", f"{len(torn)} pictures stand under two labels: correct one", torn)
+    n_copies = sum(len(group) - 1 for group in double)
+    yield from found("duplicate", f"{n_copies} copies within a half: keep one of each", double)
 
 
 def _share(rows: Collection[object], test: Half) -> str:
@@ -167,9 +145,8 @@ def _series_of(file: str) -> str | None:
     return match.group(1) if match else None
 
 
-def _tell_tales(train: Half, test: Half) -> list[Finding]:
+def _tell_tales(train: Half, test: Half) -> Iterator[Finding]:
     """What is known before looking at what a picture shows, and yet tells its class."""
-    found = []
     for what, look in LOOKS.items():
         accuracy, chance = _guess(look(train), train.listing.labels, look(test), test.listing.labels)
         noise = math.sqrt(max(chance * (1 - chance), 1e-9) / max(1, len(test)))
@@ -178,8 +155,7 @@ def _tell_tales(train: Half, test: Half) -> list[Finding]:
                 f"{what} alone names the class of {accuracy:.0%} of the test pictures "
                 f"({chance:.0%} by chance): bring all classes to one form, or the model may see nothing else"
             )
-            found.append(Finding("tell-tale", text))
-    return found
+            yield Finding("tell-tale", text)
 
 
 def _guess(

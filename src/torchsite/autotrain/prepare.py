@@ -1,4 +1,4 @@
-"""One's own pictures: read the folder, choose settings that fit the time, and train.
+"""One's own pictures: read the folder, choose settings that fit the time, train, examine.
 
 Command:  torchsite train FOLDER --minutes 30
 Cost:     the minutes that are given: three quarters for training, the rest for reading and for the report.
@@ -6,9 +6,9 @@ Cost:     the minutes that are given: three quarters for training, the rest for 
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -23,17 +23,26 @@ from torchsite.autotrain.choices import (
 )
 from torchsite.autotrain.inspection import Finding
 from torchsite.autotrain.poses import AUTO
-from torchsite.autotrain.survey import open_halves, survey_data, survey_labelled
+from torchsite.autotrain.survey import open_halves, survey_data
 from torchsite.configs import to_mapping
 from torchsite.data import CATALOGUE, Dataset
+from torchsite.evaluation.compare import Watch
+from torchsite.evaluation.examine import examine
+from torchsite.evaluation.training_log import find_log
 from torchsite.files import write_atomically
 from torchsite.model import SITE, BlackBox
 from torchsite.model.efficientnet import LITE1, LITE2, is_installed
+from torchsite.results import Result
 from torchsite.training import Callback, Fitted, fit
 from torchsite.training.loop import Run
 from torchsite.training.recipes import Recipe, build_model, load_recipe, override
 
 RECIPE_FILE = "recipe.yaml"
+
+# How often an examination asks for a picture: in a validation, in measures that probe, in all methods.
+PER_VALIDATION, PER_PROBED, PER_COMPARED = 5, 50, 60
+# Which parts of the time that is left they may take; what remains is for drawing the report.
+LOOKING, PROBING, COMPARING = 0.2, 0.15, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,28 +79,37 @@ def prepare(
     orientation. `labels` is a table where several may be true of a picture (`data/label_tables.py`). A
     recipe that an earlier run left in `folder` is taken as it is, so that the run can go on.
     """
-    started = time.monotonic()
-    changes = dict(changes or {})
+    started, changes = time.monotonic(), dict(changes or {})
     left = None if folder is None else folder / RECIPE_FILE
-    if left is not None and left.is_file():
+    goes_on = left is not None and left.is_file()
+    if left is not None and goes_on:
         decision = Decision("all settings", left, "an earlier run was begun with these")
-        plan = Plan(override(load_recipe(left), changes), (decision,))
-        recipe = plan.recipe
-        train, test, findings = open_halves(data, recipe.size, progress, labels, recipe.margin)
-        return Prepared(plan, train.spread(limit), test, findings, minutes, started)
-    survey = survey_data(data, limit) if labels is None else survey_labelled(data, labels)
+        plan = Plan(load_recipe(left), (decision,))
+    else:
+        plan = _settings(data, minutes, changes, labels, limit)
+    recipe = override(plan.recipe, changes)
+    train, test, findings = open_halves(
+        data, recipe.size, labels=labels, margin=recipe.margin, progress=progress
+    )
+    train = train.spread(limit)
+    if not goes_on:
+        plan = choose_poses(plan, poses, train)
+        plan = choose_time(plan, minutes, time.monotonic() - started, changes.get("epochs"))
+    return Prepared(plan.overridden(changes), train, test, findings, minutes, started)
+
+
+def _settings(
+    data: str, minutes: float, changes: Mapping[str, Any], labels: Path | None, limit: int | None
+) -> Plan:
+    """What is chosen before the pictures are decoded."""
+    survey = survey_data(data, labels, limit)
     deeper = [f"efficientnet_{variant.name}" for variant in (LITE1, LITE2) if is_installed(variant)]
     plan = choose_settings(data, survey, minutes=minutes, pretrained=is_installed(), deeper=deeper)
     plan = plan if labels is None else for_several(plan)
     size = override(plan.recipe, changes).size
-    if data not in CATALOGUE and "margin" not in changes and size is not None:
-        plan = choose_margin(plan, survey, size)
-    margin = override(plan.recipe, changes).margin
-    train, test, findings = open_halves(data, size, progress, labels, margin)
-    train = train.spread(limit)
-    plan = choose_poses(plan, poses, train)
-    plan = choose_time(plan, minutes, time.monotonic() - started, changes.get("epochs"))
-    return Prepared(plan.overridden(changes), train, test, findings, minutes, started)
+    if data in CATALOGUE or "margin" in changes or size is None:
+        return plan
+    return choose_margin(plan, survey, size)
 
 
 class KeepRecipe(Callback):
@@ -126,3 +144,46 @@ def train_prepared(
         progress=progress,
         callbacks=[KeepRecipe(recipe, folder), *callbacks],
     )
+
+
+def examine_prepared(
+    prepared: Prepared, fitted: Fitted[SITE] | Fitted[SITE | BlackBox], watch: Watch | None = None
+) -> Result:
+    """The examination for the report, on as many pictures as there is time for.
+
+    Where several labels may be true of a picture, it is one of their figures, label by label.
+    """
+    afforded = affordable(prepared, fitted)
+    result = examine(
+        fitted.model,
+        prepared.test,
+        training=prepared.train,
+        log=find_log(fitted.folder / "model"),
+        limit=afforded.looked_at,
+        n_compared=afforded.compared,
+        n_probed=afforded.probed,
+        batch_size=32,
+        watch=watch,
+    )
+    warnings = [str(finding) for finding in prepared.findings]
+    return replace(result, values={**result.values, "inspection": warnings})
+
+
+class Afforded(NamedTuple):
+    """How many pictures an examination looks at, how many are probed, how many all methods explain."""
+
+    looked_at: int
+    probed: int
+    compared: int
+
+
+def affordable(prepared: Prepared, fitted: Fitted[Any]) -> Afforded:
+    """As many as there is time for: all three follow from how long a picture of a validation took."""
+    n = min(prepared.plan.recipe.training.n_validation, len(prepared.test))
+    each = max(1e-4, fitted.validation_seconds / max(1, n))
+    left, asked = max(30.0, prepared.seconds_left), each / PER_VALIDATION
+    looked, probed, compared = (
+        int(share * left / (asked * passes))
+        for share, passes in ((LOOKING, PER_VALIDATION), (PROBING, PER_PROBED), (COMPARING, PER_COMPARED))
+    )
+    return Afforded(max(20, min(2000, looked)), max(10, min(200, probed)), max(8, min(100, compared)))

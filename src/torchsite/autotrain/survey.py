@@ -1,4 +1,7 @@
-"""A folder of pictures: what is known of it before anything is decoded, and both its halves at a size."""
+"""A folder of pictures: what is known of it before anything is decoded, and both its halves at a size.
+
+With a table of labels, the folder holds the pictures that it names. Published sets are taken as they are.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +18,7 @@ from torchsite.data.stacks import is_special, open_picture, read_stack
 from torchsite.errors import ConfigError
 
 N_SURVEYED = 400
+HALVES = ("train", "test")
 
 
 @dataclass(frozen=True)
@@ -36,32 +40,32 @@ class Survey:
             )
 
 
-def survey_data(data: str, limit: int | None = None) -> Survey:
-    """How many pictures of which size, from the heads of the files."""
-    if data in CATALOGUE:
-        train, test = (load_dataset(data, half, progress=False) for half in ("train", "test"))
-        n_train = len(train.spread(limit))
-        side = min(train.images.shape[-2:])
-        return Survey(n_train, len(test), len(train.classes), side, train.counts)
-    requests = [_request(data, half, None, False) for half in ("train", "test")]
-    ours, theirs = (list_split(find_folder(request), request) for request in requests)
+def survey_halves(train: Dataset, test: Dataset) -> Survey:
+    """The same of pictures that are decoded already."""
+    channels, height, width = train.images.shape[1:]
+    n_classes = len(train.classes)
+    return Survey(len(train), len(test), n_classes, min(height, width), train.counts, channels)
+
+
+def survey_data(data: str, labels: Path | None = None, limit: int | None = None) -> Survey:
+    """How many pictures of which size, from the heads of the files; `limit` is for those to train on."""
+    if labels is None and data in CATALOGUE:
+        train, test = (load_dataset(data, half, progress=False) for half in HALVES)
+        return survey_halves(train.spread(limit), test)
+    requests = [Request(data, half, progress=False, skip_unreadable=True) for half in HALVES]
+    folder = find_folder(requests[0])
+    if labels is None:
+        ours, theirs = (list_split(folder, request) for request in requests)
+        n_test = len(theirs.files)
+        counts = tuple(ours.labels.count(label) for label in range(len(ours.classes)))
+    else:
+        table = read_label_table(labels, folder)
+        rows, others = (labelled_rows(table, request) for request in requests)
+        files = tuple(table.files[row] for row in rows)
+        ours, n_test = Listing(folder.name, folder, files, (0,) * len(files), table.classes), len(others)
+        counts = tuple(table.marks[rows].sum(0).tolist())
     n_train = len(ours.files) if limit is None else min(limit, len(ours.files))
-    counts = tuple(ours.labels.count(label) for label in range(len(ours.classes)))
-    side, channels = usual_side(ours), usual_channels(ours)
-    return Survey(n_train, len(theirs.files), len(ours.classes), side, counts, channels)
-
-
-def survey_labelled(data: str, labels: Path) -> Survey:
-    """The same of a table of labels and its pictures."""
-    requests = [_request(data, half, None, False) for half in ("train", "test")]
-    root = find_folder(requests[0])
-    table = read_label_table(labels, root)
-    ours, theirs = (labelled_rows(table, request) for request in requests)
-    files = tuple(table.files[row] for row in ours)
-    listing = Listing(root.name, root, files, (0,) * len(files), table.classes)
-    counts = tuple(table.marks[ours].sum(0).tolist())
-    side, channels = usual_side(listing), usual_channels(listing)
-    return Survey(len(ours), len(theirs), len(table.classes), side, counts, channels)
+    return Survey(n_train, n_test, len(ours.classes), usual_side(ours), counts, usual_channels(ours))
 
 
 def usual_side(listing: Listing) -> int:
@@ -81,26 +85,23 @@ def usual_side(listing: Listing) -> int:
 
 
 def open_halves(
-    data: str, size: int | None, progress: bool, labels: Path | None = None, margin: float = 1.0
+    data: str, size: int | None, *, labels: Path | None = None, margin: float = 1.0, progress: bool = False
 ) -> tuple[Dataset, Dataset, tuple[Finding, ...]]:
-    """Both halves at a size; those of a folder are inspected, published sets are taken as they are.
+    """Both halves at a size, and what may harm in those of a folder with classes.
 
-    With a table of labels the folder holds the pictures that it names; with a margin its pictures are
-    the centres of larger ones.
+    With a margin, pictures are the centres of larger ones.
     """
-    if labels is not None:
-        both = [_request(data, half, size, progress, margin) for half in ("train", "test")]
-        folder = find_folder(both[0])
-        table = read_label_table(labels, folder)
-        ours, theirs = (load_labelled(folder, table, request) for request in both)
-        return ours, theirs, ()
-    if data in CATALOGUE:
-        train, test = (load_dataset(data, half, size=size, progress=progress) for half in ("train", "test"))
+    if labels is None and data in CATALOGUE:
+        train, test = (load_dataset(data, half, size=size, progress=progress) for half in HALVES)
         return train, test, ()
-    requests = [_request(data, half, size, progress, margin) for half in ("train", "test")]
-    mine, others = (read_half(find_folder(request), request) for request in requests)
-    return mine.pictures, others.pictures, tuple(inspect_halves(mine, others))
-
-
-def _request(data: str, half: str, size: int | None, progress: bool, margin: float = 1.0) -> Request:
-    return Request(data, half, size=size, progress=progress, skip_unreadable=True, margin=margin)
+    requests = [
+        Request(data, half, size=size, progress=progress, skip_unreadable=True, margin=margin)
+        for half in HALVES
+    ]
+    folder = find_folder(requests[0])
+    if labels is not None:
+        table = read_label_table(labels, folder)
+        train, test = (load_labelled(folder, table, request) for request in requests)
+        return train, test, ()
+    ours, theirs = (read_half(folder, request) for request in requests)
+    return ours.pictures, theirs.pictures, tuple(inspect_halves(ours, theirs))

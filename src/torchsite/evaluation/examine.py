@@ -43,7 +43,7 @@ from torchsite.modes import evaluating
 from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.shapes import Labels, Logits
-from torchsite.training.run_manifest import fingerprint
+from torchsite.training.run_folder import fingerprint
 
 METHODS_SHOWN = (
     "self_explanation",

@@ -22,7 +22,7 @@ from torchsite.metrics.carried import Carried, carry_and_renew
 from torchsite.model import SITE, BlackBox, Explanation
 from torchsite.results import Result
 from torchsite.shapes import Heatmaps, Images, Labels
-from torchsite.training.run_manifest import fingerprint
+from torchsite.training.run_folder import fingerprint
 from torchsite.transforms import AffineTransform, Transform, TransformFamily
 
 Entries = Sequence[Mapping[str, Any]]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LAST_GOOD = "last_good"
 LEAST_STEPS = 100
+COUNTED = ("flat_epochs", "flat_steps", "sum", "n")
 
 
 class CollapseCheck(Callback):
@@ -62,17 +63,12 @@ class CollapseCheck(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run must know."""
-        return {
-            "flat_epochs": self.flat_epochs,
-            "flat_steps": self.flat_steps,
-            "sum": self.sum,
-            "n": self.n,
-        }
+        return {name: getattr(self, name) for name in COUNTED}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on counting; runs were begun before steps were counted."""
-        self.flat_epochs, self.flat_steps = state["flat_epochs"], state.get("flat_steps", 0)
-        self.sum, self.n = state["sum"], state["n"]
+        """Go on counting."""
+        for name in COUNTED:
+            setattr(self, name, state[name])
 
 
 class LastGood(Callback):

@@ -42,7 +42,6 @@ class TrainingConfig:
     corners: tuple[str, ...] = ("black",)
     flip: bool = False
     jitter: int = 0
-    ema_decay: float = 0.0
     precision: Literal["auto", "32", "bf16"] = "auto"
     accumulate: int = 1
     family: TransformFamily = field(default_factory=TransformFamily)
@@ -62,7 +61,7 @@ class TrainingConfig:
         _at_least("batch_size", self.batch_size, 2)  # batch norm has nothing to compare one picture with
         for name in ("weight_decay", "checkpoint_seconds", "n_validation", "jitter"):
             _at_least(name, getattr(self, name), 0)
-        for name in ("warm_up", "label_smoothing", "ema_decay"):
+        for name in ("warm_up", "label_smoothing"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name}: expected a number in [0, 1), got {getattr(self, name)}")
         if self.batch_size % self.accumulate or self.batch_size < 2 * self.accumulate:

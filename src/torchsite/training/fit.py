@@ -15,22 +15,26 @@ from torchsite.errors import ConfigError, DataError
 from torchsite.model import SITE, ImageClassifier
 from torchsite.model.card import model_card, write_card
 from torchsite.model.config import class_names
+from torchsite.objective import BlackBoxObjective, Objective, SiteObjective
+from torchsite.objective.classification import balanced_weights, yes_weights
 from torchsite.randomness import make_rng
 from torchsite.results import Result
 from torchsite.training.batches import check_batches
 from torchsite.training.batchnorm import global_statistics
 from torchsite.training.budget import training_budget
 from torchsite.training.callback import Callback
-from torchsite.training.checkpoints import checkpoints, last_checkpoint
+from torchsite.training.checkpoints import Checkpoints, checkpoints, last_checkpoint
+from torchsite.training.collapse import CollapseCheck, LastGood
 from torchsite.training.config import TrainingConfig
 from torchsite.training.launch import launch
-from torchsite.training.lock import locked
-from torchsite.training.loop import check_one_place, tell, train
+from torchsite.training.log import ProgressBar, TrainingLog
+from torchsite.training.loop import Run, check_one_place, tell, train
+from torchsite.training.optimisers import make_optimisers
 from torchsite.training.precision import Precision, choose_precision
-from torchsite.training.run_manifest import RUN_FILE, check_run, describe_run, read_precision, write_run
-from torchsite.training.setup import make_run, own_callbacks
+from torchsite.training.run_folder import RUN_FILE, check_run, describe_run, locked, write_run
 
 Model = TypeVar("Model", bound=ImageClassifier)
+MOST_STEPS_UNLOGGED = 20
 
 
 @dataclass(frozen=True)
@@ -113,9 +117,7 @@ def _begin(
     if begun_before and not resume:
         raise ConfigError(f"{folder} holds an earlier run: go on with resume=True, or name another folder")
     goes_on = resume and (begun_before or (folder / RUN_FILE).exists())
-    if goes_on:
-        check_run(folder, description)
-    begun = read_precision(folder) if goes_on else choose_precision(config.precision, fabric.device)
+    begun = check_run(folder, description) if goes_on else choose_precision(config.precision, fabric.device)
     precision: Precision = notes_of_all_ranks(begun)[0]
     if fabric.is_global_zero and not goes_on:
         write_run(folder, {**description, "precision": to_mapping(precision)})
@@ -157,3 +159,61 @@ def _check_classes(data: Dataset) -> None:
         raise DataError(
             f"{data.name}: no picture to train on for {', '.join(empty)}: leave these classes out"
         )
+
+
+def make_run(
+    fabric: Fabric,
+    model: ImageClassifier,
+    data: Dataset,
+    validation: Dataset,
+    config: TrainingConfig,
+    precision: Precision,
+    folder: Path,
+) -> Run:
+    """The run before its first step."""
+    model.train()  # a loaded model comes ready to answer
+    objective = make_objective(model, data, config)
+    # Processes need not send each other buffers: all compute the same, and the memories' may be large.
+    buffers = [name for name, _ in objective.named_buffers()]
+    objective.__dict__["_ddp_params_and_buffers_to_ignore"] = buffers
+    losses, *optimisers = fabric.setup(objective, *make_optimisers(model, config))
+    return Run(
+        fabric=fabric,
+        objective=objective,
+        losses=losses,
+        optimisers=optimisers,
+        model=model,
+        data=data,
+        validation=validation,
+        config=config,
+        precision=precision,
+        checkpoints=Checkpoints(folder, config.checkpoint_seconds),
+        collapse=CollapseCheck(config.collapse_patience),
+    )
+
+
+def own_callbacks(run: Run, folder: Path, log_every: int | None, progress: bool) -> list[Callback]:
+    """Who looks on at every run; only the first process writes and shows."""
+    callbacks: list[Callback] = [run.collapse, LastGood(folder)]
+    if run.fabric.is_global_zero:
+        every = log_every or max(1, min(MOST_STEPS_UNLOGGED, run.steps_per_epoch))
+        callbacks.insert(0, TrainingLog(folder / "logs", every))
+        callbacks += [ProgressBar()] if progress else []
+    return callbacks
+
+
+def make_objective(model: ImageClassifier, data: Dataset, config: TrainingConfig) -> Objective:
+    """What is minimised for this kind of model."""
+    weights = None
+    if config.class_weights == "balanced":  # rare classes count as much as others
+        weights = balanced_weights(data.counts) if data.marks is None else yes_weights(data.marks)
+    options: dict[str, Any] = {
+        "views": config.own_views,
+        "corners": config.corners,
+        "label_smoothing": config.label_smoothing,
+        "class_weights": weights,
+        "marks": data.marks,
+    }
+    if isinstance(model, SITE):
+        return SiteObjective(model, data, config.terms, **options)
+    return BlackBoxObjective(model, config.terms, **options)

@@ -1,23 +1,85 @@
-"""The log of a run: `logs/metrics.csv`, and TensorBoard's files beside it where it is installed."""
+"""Where a run tells how it goes: `logs/metrics.csv`, TensorBoard, Weights & Biases, a bar on the terminal.
+
+TensorBoard's files are written wherever it is installed; Weights & Biases is imported when it is asked for.
+"""
 
 import logging
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lightning.fabric.loggers.csv_logs import CSVLogger
 from lightning.fabric.loggers.logger import Logger
+from lightning.fabric.loggers.tensorboard import TensorBoardLogger
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
-from torchsite.errors import TrainingError
-from torchsite.training.boards import TensorBoard
+from torchsite.errors import ConfigError, TrainingError, did_you_mean
+from torchsite.extras import needed
 from torchsite.training.callback import Callback
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from torchsite.training.loop import Run
 
 log = logging.getLogger(__name__)
+SHOWN = ("loss", "accuracy")
+
+
+class TensorBoard(TensorBoardLogger):
+    """Event files in a folder: `tensorboard --logdir FOLDER` shows them."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Any] | None = None) -> None:
+        super().__init__(folder, name="", version="")
+
+    @property
+    def log_dir(self) -> str:
+        """The folder as it is; Lightning would replace `$` and `~` in its name."""
+        return self.root_dir
+
+    def show(self, name: str, figure: "Figure", step: int) -> None:
+        """The figure as a picture of the event file, written at once."""
+        self.experiment.add_figure(name, figure, step)
+        self.experiment.flush()
+
+
+class WeightsAndBiases:
+    """A run of the project `torchsite`; `WANDB_MODE=offline` keeps it on this machine."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
+        self.wandb = _import("wandb")
+        folder.mkdir(parents=True, exist_ok=True)
+        self.run: Any = self.wandb.init(project="torchsite", dir=str(folder), config=dict(config))
+
+    def show(self, name: str, figure: "Figure", step: int) -> None:
+        """The figure as a picture of the run."""
+        self.run.log({name: self.wandb.Image(figure)}, step=step)
+
+    def log_metrics(self, values: Mapping[str, float], step: int) -> None:
+        """All numbers of a step at once."""
+        self.run.log(dict(values), step=step)
+
+    def finalize(self, status: str) -> None:
+        """Send what is left."""
+        self.run.finish()
+
+
+Board = TensorBoard | WeightsAndBiases
+BOARDS: Mapping[str, type[Board]] = {"tensorboard": TensorBoard, "wandb": WeightsAndBiases}
+
+
+def check_board(name: str) -> None:
+    """An error if the board is not known or not installed."""
+    if name not in BOARDS:
+        raise ConfigError(f"no board {name!r}: {did_you_mean(name, BOARDS)}")
+    _import(name)
+
+
+def _import(package: str) -> Any:
+    install = "torchsite[tensorboard]" if package == "tensorboard" else package
+    return needed(package, who="this board", install=install)
 
 
 class TrainingLog(Callback):
@@ -76,3 +138,27 @@ def open_loggers(folder: Path) -> list[Logger]:
     except ModuleNotFoundError:
         log.info("TensorBoard is not installed: logging to CSV only")
         return [table]
+
+
+class ProgressBar(Callback):
+    """Steps of the epoch, the loss, and how long the run will take."""
+
+    def __init__(self) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self.bar = Progress(*columns)
+        self.task = self.bar.add_task("training", total=None)
+
+    def started(self, run: "Run") -> None:
+        """Show the bar where the run stands."""
+        self.bar.update(self.task, total=run.n_steps, completed=run.position)
+        self.bar.start()
+
+    def step_done(self, run: "Run", losses: Mapping[str, Tensor]) -> None:
+        """One step more."""
+        said = ", ".join(f"{name} {float(losses[name]):.3f}" for name in SHOWN if name in losses)
+        description = f"epoch {run.epoch}/{run.config.epochs}: {said}"
+        self.bar.update(self.task, completed=min(run.position, run.n_steps), description=description)
+
+    def ended(self, run: "Run") -> None:
+        """Leave the last line standing."""
+        self.bar.stop()

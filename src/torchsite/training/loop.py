@@ -18,7 +18,6 @@ from torchsite.model import ImageClassifier
 from torchsite.objective import Batch, Objective, Share
 from torchsite.objective.objective import Outcome
 from torchsite.randomness import make_rng
-from torchsite.training.averaging import WeightAverage
 from torchsite.training.batches import make_batch
 from torchsite.training.callback import Callback
 from torchsite.training.checkpoints import Checkpoints
@@ -43,7 +42,6 @@ class Run:
     config: TrainingConfig
     precision: Precision
     checkpoints: Checkpoints
-    average: WeightAverage
     collapse: CollapseCheck
     callbacks: Sequence[Callback] = ()
     steps_done: int = 0
@@ -90,14 +88,12 @@ class Run:
             "precision": self.precision.chosen,
             "objective": self.objective.state_dict(),
             "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
-            "average": self.average.state_dict(),
             "collapse": self.collapse.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
         self.steps_done = state["steps_done"]
-        self.average.load_state_dict(state["average"])
         self.objective.load_state_dict(state["objective"])
         for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
             optimiser.load_state_dict(saved)
@@ -119,7 +115,6 @@ def train(run: Run) -> None:
         if run.is_over:
             break
     run.checkpoints.save_if_due(run, at_end=True)
-    run.average.apply(run.model)
 
 
 def take_step(run: Run) -> None:
@@ -141,7 +136,6 @@ def take_step(run: Run) -> None:
         optimiser.step()
         optimiser.zero_grad()
     run.objective.learn(batch, joined_features(outcomes))
-    run.average.update(run.model)
     run.steps_done += 1
     tell(run, "step_done", mean_losses(outcomes))
     run.checkpoints.save_if_due(run)
@@ -188,9 +182,9 @@ def mean_losses(outcomes: Sequence[Outcome]) -> dict[str, Tensor]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Validate, with the mean of the weights if there is one."""
+    """Validate the model as it is now."""
     begun = time.monotonic()
-    with run.average.applied(run.model), run.precision.autocast(run.fabric.device):
+    with run.precision.autocast(run.fabric.device):
         measures = validate(run.model, run.validation, run.config, run.share)
     run.validation_seconds = time.monotonic() - begun
     tell(run, "validated", measures, run.validation_seconds)

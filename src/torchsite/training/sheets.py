@@ -22,8 +22,8 @@ from torchsite.modes import evaluating
 from torchsite.randomness import make_rng
 from torchsite.shapes import Images, Labels
 from torchsite.training.batches import look_up
-from torchsite.training.boards import BOARDS, Board, check_board
 from torchsite.training.callback import Callback
+from torchsite.training.log import BOARDS, Board, check_board
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,7 +80,7 @@ def draw_progress(run: "Run", n_pictures: int = N_PICTURES) -> "Figure":
     """A few pictures, upright and posed, explained with the weights as they are now, a row for each."""
     assert isinstance(run.model, SITE)
     images, labels, posed = shown_pictures(run, n_pictures)
-    with run.average.applied(run.model), evaluating(run.model):
+    with evaluating(run.model):
         explanations = [run.model.explain(pictures) for pictures in (images, posed)]
     rows = [
         [tile for explanation in explanations for tile in tiles_of(explanation, i, int(labels[i]))]

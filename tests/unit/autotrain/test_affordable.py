@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from torchsite.autotrain.examination import PER_COMPARED, PER_PROBED, PER_VALIDATION, affordable
+from torchsite.autotrain.prepare import PER_COMPARED, PER_PROBED, PER_VALIDATION, affordable
 
 N = 400
 

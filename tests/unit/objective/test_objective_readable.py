@@ -15,7 +15,7 @@ from torchsite.objective.readers import READERS, Disturbance, blurred, lesson, t
 from torchsite.objective.transformation import best_of, transformation_loss
 from torchsite.randomness import make_rng
 from torchsite.training.batches import make_batch
-from torchsite.training.setup import make_objective
+from torchsite.training.fit import make_objective
 from torchsite.transforms import AffineTransform, TransformFamily
 from training_makers import digits, make_config, make_site, transformation
 

@@ -14,7 +14,7 @@ from torchsite.objective.transformation import transformation_loss
 from torchsite.randomness import make_rng
 from torchsite.training import fit
 from torchsite.training.batches import make_batch
-from torchsite.training.setup import make_objective
+from torchsite.training.fit import make_objective
 from training_makers import digits, equivariance, make_black_box, make_config, make_site, transformation
 
 DATA = digits(40)

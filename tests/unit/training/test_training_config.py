@@ -23,7 +23,6 @@ from training_makers import make_config
         ({"epochs": 5, "cycles": 2}, "cycles: expected a divisor of epochs = 5, got 2"),
         ({"cycles": 0}, "cycles: expected at least 1, got 0"),
         ({"warm_up": 1.0}, r"warm_up: expected a number in \[0, 1\)"),
-        ({"ema_decay": 1.0}, "ema_decay"),
         ({"views": ()}, "views: expected at least one"),
         ({"learning_rate": 0.0}, "learning_rate: expected a positive number"),
         ({"muon_learning_rate": -1.0}, "muon_learning_rate: expected a positive number, got -1.0"),

@@ -22,7 +22,7 @@ from torchsite.results import Result
 from torchsite.training import Callback, fit
 from torchsite.training.collapse import CollapseCheck
 from torchsite.training.loop import seeded
-from torchsite.training.run_manifest import RUN_FILE
+from torchsite.training.run_folder import RUN_FILE
 from torchsite.transforms import TransformFamily
 from training_makers import (
     TINY,
@@ -66,13 +66,13 @@ def test_a_model_that_was_answering_learns_as_one_that_was_not(tmp_path):
     ("extractor", "changes"),
     [
         ("identity", {"terms": MEAN}),
-        ("identity", {"ema_decay": 0.9, "optimiser": "muon"}),
+        ("identity", {"optimiser": "muon"}),
         (
             "identity",
             {"terms": [transformation(targets="sampled")], "schedule": "cosine"},
         ),
         ("pyramid", {"terms": [*MEAN, equivariance()], "optimiser": "muon", "flip": True}),
-        ("pyramid", {"ema_decay": 0.9, "label_smoothing": 0.1}),
+        ("pyramid", {"label_smoothing": 0.1}),
         ("pyramid", {"terms": SAMPLED}),
         ("pyramid", {"terms": MEAN, "precision": "bf16"}),
     ],
@@ -164,30 +164,6 @@ def test_the_measures_are_those_of_the_final_weights_whenever_validation_runs(tm
     every = run(tmp_path / "every", epochs=3, validate_every=1)
     seldom = run(tmp_path / "seldom", epochs=3, validate_every=2)
     assert every.measures == seldom.measures
-
-
-def test_the_average_is_that_of_the_weights_after_each_step(tmp_path):
-    class Record(Callback):
-        def __init__(self):
-            self.states = []
-
-        def step_done(self, run, losses):
-            self.states.append({k: v.clone() for k, v in run.model.state_dict().items()})
-
-    record = Record()
-    found = fit(
-        make_site(),
-        digits(),
-        make_config(ema_decay=0.7, terms=MEAN),
-        validation=digits(20, "test"),
-        folder=tmp_path,
-        callbacks=[record],
-    )
-    mean = record.states[0]
-    for state in record.states[1:]:
-        mean = {k: 0.7 * mean[k] + 0.3 * v if v.is_floating_point() else v for k, v in state.items()}
-    for name, tensor in found.model.state_dict().items():
-        torch.testing.assert_close(tensor, mean[name], rtol=1e-5, atol=1e-6)
 
 
 def test_nothing_is_said_and_nothing_is_left_changed(tmp_path, capfd, caplog):

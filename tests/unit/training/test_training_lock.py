@@ -10,13 +10,13 @@ import pytest
 
 from torchsite.errors import ConfigError
 from torchsite.training import Callback, fit
-from torchsite.training.lock import locked
+from torchsite.training.run_folder import locked
 from training_makers import digits, make_config, make_site
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from torchsite.training.lock import locked
+from torchsite.training.run_folder import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(100)

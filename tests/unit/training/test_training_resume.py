@@ -54,7 +54,7 @@ class CopyEachStep(Callback):
 @pytest.mark.parametrize(
     ("make", "changes"),
     [
-        (make_site, {"optimiser": "muon", "ema_decay": 0.9}),
+        (make_site, {"optimiser": "muon"}),
         (lambda: make_site("pyramid"), {"terms": [transformation(targets="mean")]}),
         (
             lambda: make_site("pyramid"),
@@ -250,7 +250,7 @@ def test_a_full_disk_stops_the_run_and_leaves_the_checkpoint_before(tmp_path, mo
 
 
 def test_checkpoints_are_read_without_unpickling_objects(tmp_path, monkeypatch):
-    config, read = make_config(ema_decay=0.5, optimiser="muon"), []
+    config, read = make_config(optimiser="muon"), []
     run(tmp_path, config)
     load = torch.load
 

@@ -1,18 +1,25 @@
-"""`run.json`: what a run depends on, written when it starts and compared when it goes on.
+"""The folder of a run: one run at a time, and `run.json`, which says what the run depends on.
 
-A resumed run reaches the weights it would have reached only if nothing that they depend on has changed.
+The lock is the operating system's, so it ends with the process that holds it, however that ends. A resumed
+run reaches the weights it would have reached only if nothing that they depend on has changed: `run.json` is
+written when a run begins and compared when it goes on.
 """
 
 import hashlib
 import json
+import os
+import platform
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 
 from torchsite.configs import from_mapping, to_mapping
 from torchsite.data import Dataset
+from torchsite.distributed import is_first, notes_of_all_ranks
 from torchsite.errors import ConfigError
 from torchsite.files import write_atomically
 from torchsite.model import ImageClassifier
@@ -20,9 +27,35 @@ from torchsite.training.config import TrainingConfig
 from torchsite.training.precision import Precision
 from torchsite.training.recipes import without_gone
 
-RUN_FILE = "run.json"
+RUN_FILE, LOCK, HOLDER = "run.json", ".lock", ".lock-holder"
 FREE = ("checkpoint_seconds", "validate_every", "n_validation", "collapse_patience")
 N_SAMPLED = 1000
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder for the processes of one run; an error in all of them if another run holds it."""
+    lock = FileLock(folder / LOCK)
+    refused = notes_of_all_ranks(_take(lock, folder) if is_first() else "")[0]
+    if refused:
+        raise ConfigError(refused)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _take(lock: FileLock, folder: Path) -> str:
+    """Take the lock and say who has it; if another process has it, the words of the error."""
+    folder.mkdir(parents=True, exist_ok=True)
+    holder = folder / HOLDER
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        other = holder.read_text(encoding="utf-8").strip() if holder.is_file() else "another process"
+        return f"{folder} is in use by {other}: wait until it ends, or name another folder"
+    write_atomically(holder, f"process {os.getpid()} on {platform.node()}\n")
+    return ""
 
 
 def describe_run(model: ImageClassifier, data: Dataset, config: TrainingConfig) -> dict[str, Any]:
@@ -39,33 +72,29 @@ def write_run(folder: Path, description: Mapping[str, Any]) -> None:
     write_atomically(folder / RUN_FILE, json.dumps(description, indent=2, ensure_ascii=False) + "\n")
 
 
-def check_run(folder: Path, description: Mapping[str, Any]) -> None:
-    """The run to go on with must be the run that was begun."""
+def check_run(folder: Path, description: Mapping[str, Any]) -> Precision:
+    """The precision that the run in this folder was begun with; an error if it is another run."""
     path = folder / RUN_FILE
     try:
-        begun = dict(_flat(_completed(json.loads(path.read_text(encoding="utf-8")))))
+        begun = json.loads(path.read_text(encoding="utf-8"))
+        precision = from_mapping(Precision, begun.pop("precision"))
+        # A run begun before a field existed was begun with its default.
+        config = from_mapping(TrainingConfig, without_gone(begun["training"]))
+        then = dict(_flat({**begun, "training": _training(config)}))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ConfigError(
             f"{path}, which says how this run was begun, cannot be read ({error}): delete {folder}, or name "
             "another folder"
         ) from error
     now = dict(_flat(json.loads(json.dumps(description))))
-    differing = [name for name in {**begun, **now} if begun.get(name) != now.get(name)]
+    differing = [name for name in {**then, **now} if then.get(name) != now.get(name)]
     if differing:
-        changes = "; ".join(f"{name} was {begun.get(name)!r}, is {now.get(name)!r}" for name in differing)
+        changes = "; ".join(f"{name} was {then.get(name)!r}, is {now.get(name)!r}" for name in differing)
         raise ConfigError(
             f"{folder} holds a run that was begun differently ({changes}): go on with what it was begun "
             f"with, or name another folder"
         )
-
-
-def read_precision(folder: Path) -> Precision:
-    """The precision that the run in this folder was begun with."""
-    path = folder / RUN_FILE
-    try:
-        return from_mapping(Precision, json.loads(path.read_text(encoding="utf-8"))["precision"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ConfigError(f"{path} does not say in which precision the run was begun: {error}") from error
+    return precision
 
 
 def fingerprint(data: Dataset) -> str:
@@ -76,13 +105,6 @@ def fingerprint(data: Dataset) -> str:
         digest.update(data.marks.numpy().tobytes())
     digest.update(data.images[rows].numpy().tobytes())
     return digest.hexdigest()[:16]
-
-
-def _completed(description: dict[str, Any]) -> dict[str, Any]:
-    """A run begun before a field existed was begun with its default."""
-    config = from_mapping(TrainingConfig, without_gone(description["training"]))
-    compared = {name: value for name, value in description.items() if name != "precision"}
-    return compared | {"training": _training(config)}
 
 
 def _training(config: TrainingConfig) -> dict[str, Any]:
