@@ -7,16 +7,26 @@ from typing import Annotated, Any
 import typer
 
 from torchsite.cli.inputs import names, open_black_box, open_data, open_model
-from torchsite.cli.terminal import AsJson, ModelName, say_json, terminal, watching
+from torchsite.cli.terminal import (
+    AsJson,
+    DataName,
+    Judge,
+    Limit,
+    ModelName,
+    Split,
+    say_json,
+    terminal,
+    watching,
+)
 
 
 def compare(
     model: ModelName,
-    data: Annotated[str, typer.Option(help="A data set's name or a folder.")] = "mnist_sample",
-    split: Annotated[str, typer.Option(help="Which part of the data.")] = "test",
+    data: DataName = "mnist_sample",
+    split: Split = "test",
     methods: Annotated[str, typer.Option(help="Names separated by commas; all if left out.")] = "",
     metrics: Annotated[str, typer.Option(help="Names separated by commas; all that apply if left out.")] = "",
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first pictures.")] = None,
+    limit: Limit = None,
     n_transforms: Annotated[int, typer.Option(min=1, help="Transforms per picture.")] = 4,
     max_rotation: Annotated[
         float | None, typer.Option(min=0, max=180, help="Degrees, either way; the model's own unless told.")
@@ -25,9 +35,7 @@ def compare(
         float | None,
         typer.Option(min=0, max=1, help="Share of the shorter side; the model's own unless told."),
     ] = None,
-    judge: Annotated[
-        str, typer.Option(help="A black box that classifies the prototypes (prototype_recognition).")
-    ] = "",
+    judge: Judge = "",
     batch_size: Annotated[int, typer.Option(min=2, help="Pictures at a time.")] = 64,
     seed: Annotated[int, typer.Option(help="Of transforms and intervals.")] = 0,
     out: Annotated[

@@ -1,9 +1,8 @@
 """`torchsite explain`: predictions of pictures with their explanations."""
 
-from collections.abc import Iterator, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,31 +11,12 @@ from torchsite.cli.terminal import AsJson, say_json, terminal, watching
 from torchsite.errors import ConfigError, DataError, did_you_mean
 
 if TYPE_CHECKING:
-    from torchsite.cli.read_out import Explained
+    from torchsite.cli.explain_output import AskedClasses
     from torchsite.model import SITE
 
 
-class Format(StrEnum):
-    """What to write for each picture."""
-
-    png = "png"
-    json = "json"
-    npz = "npz"
-
-
-class RegionFormat(StrEnum):
-    """How regions are written."""
-
-    geojson = "geojson"
-    coco = "coco"
-
-
-class Tiles(StrEnum):
-    """Which part of a picture the model gets."""
-
-    none = "none"
-    fit = "fit"
-    native = "native"
+Tiles = Literal["none", "fit", "native"]
+Read = tuple[Task, Any, int]  # a picture, the explanation of its batch (or its own), and its row there
 
 
 def explain(
@@ -44,8 +24,8 @@ def explain(
     model: Annotated[str, typer.Option(help="A shipped model's name, a folder, or a hub id.")] = "mnist",
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("out"),
     format: Annotated[
-        Format, typer.Option(help="png: a sheet; json: numbers; npz: raw arrays.")
-    ] = Format.png,
+        Literal["png", "json", "npz"], typer.Option(help="png: a sheet; json: numbers; npz: raw arrays.")
+    ] = "png",
     chosen: Annotated[
         str | None, typer.Option("--class", help="Explain this class instead of the predicted one.")
     ] = None,
@@ -57,7 +37,7 @@ def explain(
         bool, typer.Option("--overlay", help="Also the whole picture with the evidence over it.")
     ] = False,
     regions: Annotated[
-        RegionFormat | None, typer.Option(help="Also outlines of the strongest evidence.")
+        Literal["geojson", "coco"] | None, typer.Option(help="Also outlines of the strongest evidence.")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Also one table over all pictures.")] = None,
     abstain: Annotated[
@@ -75,7 +55,7 @@ def explain(
             help="none: the centre, shrunk; fit: the shorter side shrunk, all of the longer one, in tiles; "
             "native: the file's own pixels, in tiles."
         ),
-    ] = Tiles.none,
+    ] = "none",
     batch_size: Annotated[int, typer.Option(min=1, help="Pictures at a time.")] = 32,
     as_json: AsJson = False,
 ) -> None:
@@ -102,28 +82,24 @@ def explain(
     loaded = open_site(model)
     question = AskedClasses(chosen, why)
     check_classes(loaded.classes, [chosen, *(why or ())])
-    check_tiles(tiles, format, abstain)
-    tasks, failed, done = plan(pictures, out, format.value), 0, 0
-    also = ReadOut(
-        out,
-        loaded.config.image_shape,
-        loaded.classes,
-        overlay,
-        regions and regions.value,
-        csv,
-        loaded.config.margin,
-    )
-    console = terminal()
+    if tiles != "none" and (format != "png" or abstain is not None):
+        raise ConfigError("--tiles writes overlays, regions and tables: leave out --format and --abstain")
+    tasks, failed, config = plan(pictures, out, format), 0, loaded.config
+    also = ReadOut(out, config.image_shape, loaded.classes, overlay, regions, csv, config.margin)
+    console, checked = terminal(), csv is not None or abstain is not None
     with watching("explaining", enabled=not console.is_terminal) as watch:
-        for batch in _batches(tasks, batch_size):
+        for start in range(0, len(tasks), batch_size):
+            batch = tasks[start : start + batch_size]
             read, problems = _explained(loaded, batch, tiles)
-            checks = _checks(loaded, read, question, csv is not None or abstain is not None)
-            for (task, explanation, index), check in zip(read, checks, strict=True):
-                if tiles is Tiles.none:
-                    write(explanation, index, question, task.target, format.value)
+            checks = deletion_checks(loaded, read, question) if checked and tiles == "none" else {}
+            for number, (task, explanation, index) in enumerate(read):
                 line = {"picture": str(task.picture)} | summary(explanation, index, question)
-                line |= _checked(check, abstain)
-                line["written"] = str(task.target if tiles is Tiles.none else out)
+                if number in checks:
+                    line["deletion_check"] = round(checks[number], 4)
+                    line |= {} if abstain is None else {"abstain": checks[number] < abstain}
+                if tiles == "none":
+                    write(explanation, index, question, task.target, format)
+                line["written"] = str(task.target if tiles == "none" else out)
                 label = question.classes(explanation, index)[0]
                 also.write(task.picture, task.target, explanation, index, label, line)
                 say_json(line) if as_json else console.print(sentence(line))
@@ -132,8 +108,8 @@ def explain(
                 terminal(stderr=True).print(f"error: {problem}", style="bold red")
                 if as_json:
                     say_json({"picture": str(task.picture), "error": problem})
-            failed, done = failed + len(problems), done + len(batch)
-            watch("explaining", done, len(tasks))
+            failed += len(problems)
+            watch("explaining", start + len(batch), len(tasks))
     also.finish()
     if failed:
         raise DataError(f"{failed} of {len(tasks)} pictures could not be read; the others are explained")
@@ -146,70 +122,41 @@ def check_classes(known: Sequence[str], names: Sequence[str | None]) -> None:
             raise ConfigError(f"the model knows no class {name!r}: {did_you_mean(name, known)}")
 
 
-def check_tiles(tiles: Tiles, format: Format, abstain: float | None) -> None:
-    """Fail if options are combined that exclude each other."""
-    if tiles is not Tiles.none and (format is not Format.png or abstain is not None):
-        raise ConfigError("--tiles writes overlays, regions and tables: leave out --format and --abstain")
-
-
-def _batches(tasks: list[Task], size: int) -> Iterator[list[Task]]:
-    return (tasks[start : start + size] for start in range(0, len(tasks), size))
-
-
 def _explained(
-    model: "SITE", batch: list[Task], tiles: Tiles
-) -> tuple[list[tuple[Task, Any, int]], list[tuple[Task, str]]]:
+    model: "SITE", batch: Sequence[Task], tiles: Tiles
+) -> tuple[list[Read], list[tuple[Task, str]]]:
     """The pictures of a batch that can be read, explained at once or each in tiles; the others and why."""
     import torch
 
-    from torchsite.data.pictures import read_picture
+    from torchsite.data.pictures import read_picture, read_whole
+    from torchsite.model.tiles import explain_tiled
 
     images, readable, problems, config = [], [], [], model.config
     for task in batch:
         try:
-            if tiles is Tiles.none:
+            if tiles == "none":
                 images.append(read_picture(task.picture, config.image_shape, config.margin))
             else:
-                images.append(_whole(model, task.picture, tiles))
+                images.append(read_whole(task.picture, config.image_shape, tiles == "native", config.margin))
             readable.append(task)
         except DataError as error:
             problems.append((task, str(error)))
-    if not images:
-        return [], problems
-    if tiles is Tiles.none:
-        explanation = model.explain(torch.stack(images))
-        return [(task, explanation, index) for index, task in enumerate(readable)], problems
-    return [(task, image, 0) for task, image in zip(readable, images, strict=True)], problems
+    if tiles != "none":
+        return [
+            (task, explain_tiled(model, image[None]), 0) for task, image in zip(readable, images, strict=True)
+        ], problems
+    explanation: Any = model.explain(torch.stack(images)) if images else None
+    return [(task, explanation, index) for index, task in enumerate(readable)], problems
 
 
-def _whole(model: "SITE", picture: Path, tiles: Tiles) -> Any:
-    """A whole picture, explained in tiles."""
-    from torchsite.data.pictures import read_whole
-    from torchsite.model.tiles import explain_tiled
-
-    config, native = model.config, tiles is Tiles.native
-    return explain_tiled(model, read_whole(picture, config.image_shape, native, config.margin)[None])
-
-
-def _checks(
-    model: "SITE", read: list[tuple[Task, "Explained", int]], question: Any, wanted: bool
-) -> list[float | None]:
-    """What the deletion check of each picture found, if it was asked for."""
+def deletion_checks(model: "SITE", read: Sequence[Read], question: "AskedClasses") -> dict[int, float]:
+    """What the deletion check of each picture found."""
     import torch
 
     from torchsite.metrics.patch_deletion import deletion_check
-    from torchsite.model import Explanation
 
-    if not wanted or not read or not isinstance(read[0][1], Explanation):
-        return [None] * len(read)
+    if not read:
+        return {}
     explanation = read[0][1]
     classes = torch.tensor([question.classes(explanation, index)[0] for _, _, index in read])
-    found: list[float | None] = deletion_check(model, explanation, classes).tolist()
-    return found
-
-
-def _checked(check: float | None, abstain: float | None) -> dict[str, Any]:
-    if check is None:
-        return {}
-    found: dict[str, Any] = {"deletion_check": round(check, 4)}
-    return found if abstain is None else found | {"abstain": check < abstain}
+    return dict(enumerate(deletion_check(model, explanation, classes).tolist()))

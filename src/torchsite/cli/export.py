@@ -1,14 +1,13 @@
 """`torchsite export`: a model as a file for ONNX Runtime or for torch alone, with its explanations."""
 
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from torchsite.cli.inputs import open_model
-from torchsite.cli.terminal import AsJson, say_json, terminal
+from torchsite.cli.terminal import AsJson, ModelName, say_json, terminal
 from torchsite.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,16 +20,12 @@ N_CALIBRATION = 256
 SECONDS = 0.5
 
 
-class Target(StrEnum):
-    """What to write."""
-
-    onnx = "onnx"
-    torch_export = "torch-export"
-
-
 def export(
-    model: Annotated[str, typer.Argument(help="A shipped model's name, a folder, or a hub id.")],
-    to: Annotated[Target, typer.Option(help="onnx: for ONNX Runtime; torch-export: a .pt2 program.")],
+    model: ModelName,
+    to: Annotated[
+        Literal["onnx", "torch-export"],
+        typer.Option(help="onnx: for ONNX Runtime; torch-export: a .pt2 program."),
+    ],
     out: Annotated[Path | None, typer.Option(help="The file to write; the model's name if left out.")] = None,
     int8: Annotated[bool, typer.Option("--int8", help="Write an int8 form as well (onnx only).")] = False,
     data: Annotated[
@@ -52,10 +47,10 @@ def export(
 
     console = terminal(stderr=as_json)
     loaded = open_model(model)
-    if int8 and to is not Target.onnx:
+    if int8 and to != "onnx":
         raise ConfigError("--int8 is for --to onnx: torch-export has no int8 form")
-    path = out or Path(f"{Path(model).name}.{'onnx' if to is Target.onnx else 'pt2'}")
-    write = export_onnx if to is Target.onnx else export_program
+    path = out or Path(f"{Path(model).name}.{'onnx' if to == 'onnx' else 'pt2'}")
+    write = export_onnx if to == "onnx" else export_program
     exported = write(loaded, path)
     console.print(f"{path}: differs from the model by at most {exported.max_difference:.2g}")
     said: dict[str, Any] = {"written": [str(path)], "max_difference": exported.max_difference}
@@ -68,11 +63,7 @@ def export(
         for name, value in figures.items():
             console.print(f"{name:>36}  {value:.4f}")
         console.print(f"{small}: {small.stat().st_size / path.stat().st_size:.0%} of the size")
-        said = {
-            "written": [str(path), str(small)],
-            "max_difference": exported.max_difference,
-            "int8": figures,
-        }
+        said |= {"written": [str(path), str(small)], "int8": figures}
     if as_json:
         say_json(said)
 

@@ -7,17 +7,26 @@ from typing import Annotated
 import typer
 
 from torchsite.cli.inputs import names, open_black_box, open_data, open_model, training_data
-from torchsite.cli.terminal import AsJson, ModelName, say_figures, say_json, terminal, watching
+from torchsite.cli.terminal import (
+    AsJson,
+    DataName,
+    Judge,
+    Limit,
+    ModelName,
+    Split,
+    say_figures,
+    say_json,
+    terminal,
+    watching,
+)
 
 
 def evaluate(
     model: ModelName,
-    data: Annotated[str, typer.Option(help="A data set's name or a folder.")] = "mnist_sample",
-    split: Annotated[str, typer.Option(help="Which part of the data.")] = "test",
-    judge: Annotated[
-        str, typer.Option(help="A black box that classifies the prototypes (prototype_recognition).")
-    ] = "",
-    limit: Annotated[int | None, typer.Option(min=2, help="Only the first pictures.")] = None,
+    data: DataName = "mnist_sample",
+    split: Split = "test",
+    judge: Judge = "",
+    limit: Limit = None,
     out: Annotated[Path | None, typer.Option(help="Where to write the result file.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -44,7 +53,7 @@ def evaluate(
 def report(
     model: ModelName,
     data: Annotated[str, typer.Argument(help="A data set's name or a folder.")] = "mnist_sample",
-    split: Annotated[str, typer.Option(help="Which part of the data.")] = "test",
+    split: Split = "test",
     out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
     methods: Annotated[
         str | None, typer.Option(help="Post-hoc methods to compare, separated by commas; '' for none.")

@@ -6,18 +6,15 @@ from typing import Annotated
 import typer
 
 from torchsite.cli.inputs import open_site
-from torchsite.cli.terminal import AsJson, say_json, terminal
+from torchsite.cli.terminal import AsJson, ModelName, Samples, say_json, terminal
 
 LIMIT = 25_000_000
 
 
 def page(
-    model: Annotated[str, typer.Argument(help="A shipped model's name, a folder, or a hub id.")],
+    model: ModelName,
     out: Annotated[Path, typer.Option(help="The folder to write.")],
-    data: Annotated[
-        list[str] | None,
-        typer.Option(help="Data set or folder whose test pictures are the samples; may be repeated."),
-    ] = None,
+    data: Samples = None,
     runtime: Annotated[
         Path | None,
         typer.Option(help="An onnxruntime-web package that is there already: .tgz or folder.", exists=True),
@@ -48,5 +45,5 @@ def page(
         console.print(f"note: more than {LIMIT / 1e6:.0f} MB: visitors wait longer for the first view")
     console.print(f"look at it: python -m http.server --directory {out}")
     if as_json:
-        said = {"written": str(out), "bytes": written.bytes, "max_difference": written.max_difference}
-        say_json(said)
+        about = {"bytes": written.bytes, "max_difference": written.max_difference}
+        say_json({"written": str(out)} | about)

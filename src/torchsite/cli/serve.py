@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from torchsite.cli.terminal import terminal
+from torchsite.cli.terminal import Samples, terminal
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
@@ -15,10 +15,7 @@ def serve(
     model: Annotated[
         list[Path] | None, typer.Option(help="Folder of a model of yours; may be repeated.", exists=True)
     ] = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(help="Data set or folder whose test pictures are the samples; may be repeated."),
-    ] = None,
+    data: Samples = None,
     host: Annotated[str, typer.Option(help="Address to listen at; only this machine unless told.")] = LOCAL[
         0
     ],
@@ -41,7 +38,10 @@ def serve(
     from torchsite.web.library import Library
 
     console = terminal()
-    set_threads(threads)
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
     samples = [load_dataset(name, "test") for name in data or []]
     library = Library.open(model or [], samples)
 
@@ -54,11 +54,3 @@ def serve(
     with suppress(KeyboardInterrupt):
         run(create_app(library, Settings(hosts=(host, *(allow_host or ())))), host, port, ready=ready)
     console.print("ended")
-
-
-def set_threads(n: int | None) -> None:
-    """How many threads torch takes; as it is if not said."""
-    if n is not None:
-        import torch
-
-        torch.set_num_threads(n)

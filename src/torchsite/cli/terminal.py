@@ -19,6 +19,16 @@ from torchsite.terminal import terminal as terminal
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of words.")]
 ModelName = Annotated[str, typer.Argument(help="A shipped model's name, a folder, or a hub id.")]
+DataName = Annotated[str, typer.Option("--data", help="A data set's name or a folder.")]
+Split = Annotated[str, typer.Option(help="Which part of the data.")]
+Limit = Annotated[int | None, typer.Option(min=2, help="Only the first pictures.")]
+Judge = Annotated[
+    str, typer.Option(help="A black box that classifies the prototypes (prototype_recognition).")
+]
+Samples = Annotated[
+    list[str] | None,
+    typer.Option("--data", help="Data set or folder whose test pictures are the samples; may be repeated."),
+]
 
 Watch = Callable[[str, int, int], None]
 

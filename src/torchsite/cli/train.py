@@ -1,19 +1,13 @@
 """`torchsite train`: from a data set or a folder of pictures to a self-explaining classifier."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from torchsite.cli.terminal import AsJson, say_figures, say_json, terminal, watching
-from torchsite.cli.train_beside import run_folds, say_labels, say_plan
+from torchsite.cli.terminal import AsJson, say_json, terminal
+from torchsite.cli.train_folder import Choice, Run, train_by_choice
 from torchsite.errors import ConfigError
-
-if TYPE_CHECKING:
-    from torchsite.terminal import Terminal
-    from torchsite.training import Callback, Fitted
 
 MINUTES = 30.0
 
@@ -63,11 +57,11 @@ def train(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Train a model. Data sets have recipes; for your own pictures, settings are chosen by the data:
+    """Train a model. For your own pictures, settings are chosen by the data:
 
     torchsite train photos/birds --minutes 30
 
-    Every field of a recipe can be given as an option:
+    Published data sets have a recipe of their name, every field of which can be given as an option:
 
     torchsite train mnist --epochs 3 --terms.transformation.targets mean --max-shift 0.5
 
@@ -78,56 +72,59 @@ def train(
     from torchsite.training.launch import launch_options
     from torchsite.training.recipes import shipped_recipes
 
-    folder = out or Path("runs") / Path(data).resolve().name
+    folder, recipes = out or Path("runs") / Path(data).resolve().name, shipped_recipes()
     callbacks = [ExplanationSheets(log, folder / "logs" / "sheets")] if log else []
-    launch = {
+    given = {
         "devices": int(devices) if devices.isdigit() else devices,
         "num_nodes": nodes,
         "strategy": strategy,
     }
-    launch = {name: value for name, value in launch.items() if value not in ("auto", 1)}
+    launch = {name: value for name, value in given.items() if value not in ("auto", 1)}
     run = Run(data, folder, parse_fields(context.args), resume, limit, callbacks, terminal(stderr=as_json))
-    known = recipe or (data if data in shipped_recipes() else "")
+    known = recipe or (data if data in recipes else "")
     if known and minutes is None:
         if poses != "auto":
             raise ConfigError(
                 "--poses is for settings chosen by the data: give --minutes, or --max-rotation and others"
             )
-        said = _by_recipe(run, known, launch)
+        said = train_by_recipe(run, known, launch)
     elif recipe:
         raise ConfigError("--minutes chooses the settings, --recipe names them: give one of the two")
     elif launch or launch_options():
         raise ConfigError(
-            "several processes must agree on the settings: name a file or one of "
-            f"{', '.join(shipped_recipes())} with --recipe"
+            "several processes must agree on the settings: give --recipe, with a file or one of "
+            + ", ".join(recipes)
         )
     elif labels is not None and folds:
         raise ConfigError("--folds is for one class a picture: leave it out with --labels")
     else:
         kinds = ("site", "black_box") if black_box else ("site",)
         share = (minutes or MINUTES) / (1 + folds * len(kinds))
-        said = _by_choice(run, share, poses, labels, (folds, kinds), gallery, report)
+        said = train_by_choice(run, Choice(share, poses, labels, folds, kinds, gallery, report))
     if as_json and is_first():
         say_json(said)
 
 
-@dataclass(frozen=True)
-class Run:
-    """The options that all trainings share; `fields` are the changed fields of the recipe."""
+def train_by_recipe(run: Run, recipe: str, launch: dict[str, Any]) -> dict[str, Any]:
+    """Train as a recipe says; what was trained, for JSON."""
+    from torchsite.data import load_dataset
+    from torchsite.distributed import is_first
+    from torchsite.training import fit
+    from torchsite.training.recipes import build_model, load_recipe, override
 
-    data: str
-    folder: Path
-    fields: dict[str, Any]
-    resume: bool
-    limit: int | None
-    callbacks: Sequence["Callback"]
-    console: "Terminal"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What `fit` is told."""
-        progress = self.console.is_terminal
-        return {"resume": self.resume, "progress": progress, "callbacks": self.callbacks}
+    run.console.quiet = not is_first()
+    chosen = override(load_recipe(recipe), {"data": run.data} | run.fields)
+    train_set, test_set = (
+        load_dataset(run.data, half, size=chosen.size, margin=chosen.margin) for half in ("train", "test")
+    )
+    train_set = train_set if run.limit is None else train_set[: run.limit]
+    run.console.print(f"{train_set!r}\nwriting to {run.folder}")
+    model = build_model(chosen.model, train_set, chosen.training)
+    options = run.options | launch | {"validation": test_set, "folder": run.folder}
+    fitted = fit(model, train_set, chosen.training, **options)
+    for name, value in fitted.measures.items():
+        run.console.print(f"{name:>16}  {value:.4f}")
+    return run.said(fitted)
 
 
 def parse_fields(words: list[str]) -> dict[str, Any]:
@@ -147,88 +144,3 @@ def parse_fields(words: list[str]) -> dict[str, Any]:
             value = rest.pop(0)
         fields[name] = yaml.safe_load(value)
     return fields
-
-
-def _by_recipe(run: Run, recipe: str, launch: dict[str, Any]) -> dict[str, Any]:
-    """Train as a recipe says."""
-    from torchsite.data import load_dataset
-    from torchsite.distributed import is_first
-    from torchsite.training import fit
-    from torchsite.training.recipes import build_model, load_recipe, override
-
-    run.console.quiet = not is_first()
-    chosen = override(load_recipe(recipe), {"data": run.data} | run.fields)
-    train_set, test_set = (
-        load_dataset(run.data, half, size=chosen.size, margin=chosen.margin) for half in ("train", "test")
-    )
-    train_set = train_set if run.limit is None else train_set[: run.limit]
-    run.console.print(f"{train_set!r}\nwriting to {run.folder}")
-    model = build_model(chosen.model, train_set, chosen.training)
-    given = run.options | launch | {"validation": test_set, "folder": run.folder}
-    fitted = fit(model, train_set, chosen.training, **given)
-    for name, value in fitted.measures.items():
-        run.console.print(f"{name:>16}  {value:.4f}")
-    return _said(run, fitted)
-
-
-def _said(run: Run, fitted: "Fitted[Any]") -> dict[str, Any]:
-    """Print what was trained, and return it for JSON."""
-    model = fitted.folder / "model"
-    run.console.print(f"trained in {fitted.seconds:.0f} s; the model is in {model}")
-    return {"model": str(model), "seconds": fitted.seconds, "measures": fitted.measures}
-
-
-def _by_choice(
-    run: Run,
-    minutes: float,
-    poses: str,
-    labels: Path | None,
-    folds: tuple[int, tuple[str, ...]],
-    gallery: bool,
-    report: bool,
-) -> dict[str, Any]:
-    """Choose settings by the data, train, examine, and write the report."""
-    from torchsite.autotrain import examine_prepared, prepare, train_prepared
-    from torchsite.evaluation.illustrate import illustrate
-    from torchsite.report import write_report
-    from torchsite.report.format import headline
-    from torchsite.training.gallery import add_gallery
-
-    folder, console = run.folder, run.console
-    prepared = prepare(
-        run.data,
-        minutes=minutes,
-        changes=run.fields,
-        poses=poses,
-        labels=labels,
-        folder=folder if run.resume else None,
-        limit=run.limit,
-        progress=console.is_terminal,
-    )
-    say_plan(prepared, console)
-    fitted = train_prepared(prepared, folder, **run.options)
-    said = _said(run, fitted) | {
-        "warnings": [str(finding) for finding in prepared.findings],
-        "settings": {d.setting: {"chosen": d.chosen, "why": d.why} for d in prepared.plan.decisions},
-    }
-    if gallery and add_gallery(fitted.model, prepared.train, folder / "model"):
-        console.print("a gallery of training pictures lies beside it; without any: --no-gallery")
-    if folds[0]:
-        said["folds"] = run_folds(prepared, *folds, folder / "folds", console)
-    if not report:
-        return said
-    with watching("measuring") as watch:
-        result = examine_prepared(prepared, fitted, watch)
-    if folds[0]:
-        result = replace(result, values={**result.values, "folds": said["folds"]})
-    result.save(folder / "examination.json")
-    page = write_report(result, illustrate(fitted.model, prepared.test, result), folder / "report.html")
-    figures: dict[str, Any]
-    if labels is None:
-        figures = headline(result)
-        say_figures(figures, console)
-    else:
-        figures = {name: result.values[name] for name in ("labels", "mean", "right_answers")}
-        say_labels(result.values, console)
-    console.print(f"report: {page}\nnext:   torchsite explain PICTURE --model {folder / 'model'}")
-    return said | {"report": str(page), "figures": figures}

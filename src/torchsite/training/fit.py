@@ -99,14 +99,24 @@ def fit(
         model.cpu().eval()
         seconds = run.checkpoints.seconds_spent
         if fabric.is_global_zero:
-            model.save_pretrained(folder / "model")
-            write_card(folder / "model", model_card(model.config, run.measures, data.name))
-            settings = {"training": to_mapping(config), "model": to_mapping(model.config), "data": data.name}
-            budget = training_budget(model, config, len(data), run.steps_done)
-            settings |= {"precision": to_mapping(precision), "budget": to_mapping(budget)}
-            Result("training", run.measures, settings, config.seed, seconds).save(folder / "result.json")
+            _save(run, folder, seconds)
         fabric.barrier()
     return Fitted(model, run.measures, seconds, folder, run.steps_done, run.validation_seconds)
+
+
+def _save(run: Run, folder: Path, seconds: float) -> None:
+    """Write the model with its card, and the result file."""
+    model, config = run.model, run.config
+    model.save_pretrained(folder / "model")
+    write_card(folder / "model", model_card(model.config, run.measures, run.data.name))
+    settings = {
+        "training": to_mapping(config),
+        "model": to_mapping(model.config),
+        "data": run.data.name,
+        "precision": to_mapping(run.precision),
+        "budget": to_mapping(training_budget(model, config, len(run.data), run.steps_done)),
+    }
+    Result("training", run.measures, settings, config.seed, seconds).save(folder / "result.json")
 
 
 def _begin(
@@ -193,7 +203,7 @@ def make_run(
 
 
 def own_callbacks(run: Run, folder: Path, log_every: int | None, progress: bool) -> list[Callback]:
-    """Who looks on at every run; only the first process writes and shows."""
+    """The callbacks of every run; only the first process writes a log and shows a bar."""
     callbacks: list[Callback] = [run.collapse, LastGood(folder)]
     if run.fabric.is_global_zero:
         every = log_every or max(1, min(MOST_STEPS_UNLOGGED, run.steps_per_epoch))

@@ -30,7 +30,7 @@ from torchsite.training.validation import validate
 
 @dataclass(eq=False)
 class Run:
-    """A training in progress: what it is made of, how far it is, and who looks on."""
+    """A training in progress: its parts, how far it is, and its callbacks."""
 
     fabric: Fabric
     objective: Objective

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 import torch
 
-from torchsite.data import Dataset
+from torchsite.data import CATALOGUE, Dataset
 from torchsite.errors import ConfigError
 from torchsite.model import EXTRACTORS, SITE, BlackBox
 from torchsite.model.config import SiteArchitecture, SiteConfig
@@ -18,6 +18,7 @@ from torchsite.training.recipes import (
     load_recipe,
     override,
     pixel_statistics,
+    shipped_recipes,
 )
 
 OPTIONS = {
@@ -89,6 +90,11 @@ def test_the_seed_alone_draws_the_weights(kind):
     assert torch.equal(torch.random.get_rng_state(), state)
     assert all(torch.equal(first[name], again[name]) for name in first)
     assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_a_shipped_recipe_has_the_name_of_its_data_set(name):
+    assert load_recipe(name).data == name in CATALOGUE
 
 
 def test_a_field_that_is_no_more_is_refused_unless_it_did_nothing(tmp_path):
