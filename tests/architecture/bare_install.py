@@ -54,7 +54,7 @@ def build(extractor):
     except MissingExtraError as error:
         return str(error)
 
-extractors = {name: build(name) for name in ("timm/resnet18", "torchvision/resnet18")}
+extractors = {name: build(name) for name in ("timm/resnet18",)}
 commands = [run(words) for words in json.loads(sys.argv[1])]
 print()
 print(json.dumps({"modules": modules, "extractors": extractors, "commands": commands}))

@@ -93,7 +93,7 @@ def test_or_says_in_one_line_which_extra_it_needs(bare, number):
     assert list(NEEDS.values())[number] in did["err"]
 
 
-@pytest.mark.parametrize("name", ["timm/resnet18", "torchvision/resnet18"])
+@pytest.mark.parametrize("name", ["timm/resnet18"])
 def test_a_backbone_of_a_library_says_in_one_line_which_extra_it_needs(bare, name):
     said = bare["extractors"][name]
     assert said.endswith("which is not installed: pip install 'torchsite[timm]'")

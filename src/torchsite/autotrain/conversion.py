@@ -7,7 +7,7 @@ keeps to the network where both are wrong.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ def convert(
     *,
     folder: Path | str,
     minutes: float = 10.0,
-    layer: Layer | None = None,
+    layer: Layer | Sequence[Layer] | None = None,
     fine_tuning: float = 0.1,
     same_answers: float = 1.0,
     statistics: Statistics | None = None,
@@ -82,10 +82,10 @@ def convert(
 ) -> Conversion:
     """Train a twin of `classifier` on `train` within `minutes`, and compare the two on `test`.
 
-    `layer` is where the classifier is cut, unless told after its last maps; `statistics` are the
-    mean and standard deviation per channel that its pictures were normalised with, unless told the usual ones
-    with which it names most training pictures; `same_answers` weighs its own answers beside the
-    labels. `changes` are fields of a recipe's training.
+    `layer` is where the classifier is cut, unless told after its maps of stride 8 or more; `statistics` are
+    the mean and standard deviation per channel that its pictures were normalised with, unless told the usual
+    ones with which it names most training pictures; `same_answers` weighs its own answers beside the labels.
+    `changes` are fields of a recipe's training.
     """
     started, folder = time.monotonic(), Path(folder)
     channels, height, width = train.images.shape[1:]
@@ -206,12 +206,12 @@ def _keep_answers(plan: Plan, weight: float, file: Path) -> Plan:
 def _front(twin: SITE, fine_tuning: float) -> Decision[str]:
     rate = "frozen" if not fine_tuning else f"tuned at {fine_tuning:g} of the learning rate"
     cells = "×".join(map(str, twin.feature_shape[1:]))
-    return Decision("front", f"up to {_layer(twin)}", f"{cells} cells, {rate}")
+    return Decision("front", f"maps of {_layer(twin)}", f"{cells} cells, {rate}")
 
 
 def _layer(twin: SITE) -> str:
     assert isinstance(twin.feature_extractor, ClassifierFront)
-    return twin.feature_extractor.layer
+    return ", ".join(twin.feature_extractor.layers)
 
 
 def _per_channel(values: tuple[float, ...], channels: int) -> tuple[float, ...]:

@@ -1,54 +1,91 @@
-"""A classifier of the user's own, trained elsewhere, as a feature extractor: cut at a layer.
+"""A classifier of the user's own, trained elsewhere, as a feature extractor: cut at some of its layers.
 
 What the network has learnt is kept: it sees the pictures as it did before, and its weights are tuned at a
-small rate or not at all. A new answer, as of other pretrained extractors, makes `depth` features of its maps.
+small rate or not at all. Lateral sums, as of other pretrained extractors, make `depth` features of its maps.
+
+The network's code is read by torch.fx, but only that of the modules which hold one of the layers; every
+other module is called as it is, whatever its code does. Weights keep their names; what comes after the last
+layer is gone. The result is an ordinary module, which can be copied, saved and exported.
 """
 
 import copy
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
-from torchsite.errors import ConfigError
-from torchsite.layers import Layer, last_spatial_layer, name_of
-from torchsite.model.cut import cut
+from torchsite.errors import ConfigError, NotApplicableError
+from torchsite.layers import Layer, last_spatial_layer, name_of, spatial_layers
 from torchsite.model.extractor import ImageShape
 from torchsite.model.fine_tuned import FineTuned, Only
 from torchsite.model.lateral_sum import LateralSum
 from torchsite.modes import evaluating
 
+USUAL_STRIDE = 8
+
 
 class ClassifierFront(FineTuned):
-    """A copy of a classifier up to a layer, by module or dotted name; the last spatial one unless told.
+    """A copy of a classifier up to one layer or several from fine to coarse: modules or dotted names.
 
-    The network gets pictures in [0, 1]; if it was trained on normalised ones, tell the model mean and std.
+    Unless told, these are the last layers of each stride of 8 pixels or more, through which everything passes
+    on its way to the logits. With `depth=None` the maps of one layer are handed on as they are. The network
+    gets pictures in [0, 1]; if it was trained on normalised ones, tell the model mean and std.
     """
 
     def __init__(
         self,
         classifier: nn.Module,
         image_shape: ImageShape,
-        layer: Layer | None = None,
+        layer: Layer | Sequence[Layer] | None = None,
         depth: int | None = 16,
         fine_tuning: float = 0.1,
         common: int = 64,
     ) -> None:
         channels = image_shape[0]
         images = _like(classifier, image_shape)
-        with torch.enable_grad(), evaluating(classifier):
-            name = last_spatial_layer(classifier, images) if layer is None else name_of(classifier, layer)
-        body = cut(copy.deepcopy(classifier), [name])
+        if layer is None:
+            with torch.enable_grad(), evaluating(classifier):
+                names = usual_layers(classifier, images)[-1 if depth is None else 0 :]
+        else:
+            asked = [layer] if isinstance(layer, nn.Module | str) else layer
+            names = [name_of(classifier, one) for one in asked]
+        if depth is None and len(names) != 1:
+            raise ConfigError(f"depth=None hands on one layer as it is, but here are {len(names)}: name one")
+        try:
+            body = cut(copy.deepcopy(classifier), names)
+        except NotApplicableError:
+            if layer is not None or len(names) == 1:
+                raise
+            names = names[-1:]  # nobody asked for the finer ones
+            body = cut(copy.deepcopy(classifier), names)
         with torch.no_grad(), evaluating(body):
-            (maps,) = body(images)
-        if not isinstance(maps, Tensor) or maps.ndim != 4:
-            came = tuple(maps.shape) if isinstance(maps, Tensor) else type(maps).__name__
-            raise ConfigError(
-                f"layer {name!r}: expected (batch, depth, rows, cols), got {came}: name another"
-            )
-        answer = Only() if depth is None else LateralSum([maps.shape[1]], common, depth)
+            answers = dict(zip(names, body(images), strict=True))
+        for name, maps in answers.items():
+            if not isinstance(maps, Tensor) or maps.ndim != 4:
+                came = tuple(maps.shape) if isinstance(maps, Tensor) else type(maps).__name__
+                raise ConfigError(
+                    f"layer {name!r}: expected (batch, depth, rows, cols), got {came}: name another"
+                )
+        widths = [maps.shape[1] for maps in answers.values()]
+        answer = Only() if depth is None else LateralSum(widths, common, depth)
         super().__init__(body, answer, fine_tuning, has_learnt=True)
-        self.layer = name
+        self.layers = tuple(names)
         self.mean, self.std = (0.0,) * channels, (1.0,) * channels
+
+
+def usual_layers(classifier: nn.Module, images: Tensor) -> list[str]:
+    """The last layer of each resolution of an eighth of the picture or less, from fine to coarse.
+
+    The last of all is always there: it is the only one of a network that stays finer.
+    """
+    shapes = spatial_layers(classifier, images)
+    if not shapes:  # every layer is by-passed
+        return [last_spatial_layer(classifier, images)]
+    last, height = list(shapes)[-1], images.shape[-2]
+    coarse = {rows: name for name, (_, rows, _) in shapes.items() if round(height / rows) >= USUAL_STRIDE}
+    coarse |= {shapes[last][1]: last}
+    return [name for _, name in sorted(coarse.items(), reverse=True)]
 
 
 def n_classes_of(classifier: nn.Module, image_shape: ImageShape) -> int:
@@ -70,3 +107,54 @@ def _like(classifier: nn.Module, image_shape: ImageShape) -> Tensor:
     """A picture of the classifier's type, where it is."""
     like = next(iter(classifier.parameters()), torch.zeros(()))
     return torch.zeros(1, *image_shape, dtype=like.dtype, device=like.device)
+
+
+class _Reader(fx.Tracer):
+    """Looks into modules that hold one of the layers, and into no other."""
+
+    def __init__(self, layers: Sequence[str]) -> None:
+        super().__init__()
+        self._layers = layers
+        self.answers: dict[nn.Module, list[fx.Node]] = {}
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Whether a module is called as it is."""
+        return not any(layer.startswith(f"{module_qualified_name}.") for layer in self._layers)
+
+    def call_module(
+        self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Write down what every module answers."""
+        answer = super().call_module(m, forward, args, kwargs)
+        self.answers.setdefault(m, []).append(getattr(answer, "node", answer))
+        return answer
+
+
+def cut(network: nn.Module, layers: Sequence[str]) -> fx.GraphModule:
+    """A module that answers what the layers do, as a list; the layers are named in the order they run.
+
+    It shares its weights with the network.
+    """
+    reader = _Reader(layers)
+    try:
+        with evaluating(network):
+            graph = reader.trace(network)
+    except Exception as error:  # code that depends on values fails in many ways
+        raise NotApplicableError(
+            f"{type(network).__name__} cannot be cut at {', '.join(layers)}, since its code cannot be read "
+            f"({str(error).splitlines()[0]}): name another layer, or write a module of your own that answers "
+            "what you want there, and pass it as the feature extractor"
+        ) from error
+    answers = [reader.answers.get(network.get_submodule(layer), []) for layer in layers]
+    for layer, found in zip(layers, answers, strict=True):
+        if len(found) != 1:
+            raise NotApplicableError(
+                f"layer {layer!r} runs {len(found)} times in a pass: name one that runs once"
+            )
+    (end,) = (node for node in graph.nodes if node.op == "output")
+    end.args = ([found[0] for found in answers],)
+    front = fx.GraphModule(network, graph, "Front")
+    front.graph.eliminate_dead_code()
+    front.recompile()
+    front.delete_all_unused_submodules()
+    return front.train(network.training)

@@ -12,7 +12,7 @@ say of itself stands in `extractor.py`. To add one by name, add its builder to `
 | two_scales | photographs: starts from ImageNet, evidence of small parts and of the whole | 3.5 M | 4×4 |
 | efficientnet_lite0 | few pictures of 64 pixels or more: starts from ImageNet | 3.0 M | 4×4 |
 | efficientnet_lite1, _lite2 | the same, slower and more accurate on ImageNet | 3.8 M, 4.4 M | 4×4 |
-| timm/NAME, torchvision/NAME | any network of the two libraries (`libraries.py`) | | 4×4 |
+| timm/NAME | any network of timm (`timm_backbone.py`) | | 4×4 |
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,6 @@ from torchsite.model.efficientnet import LITE0, LITE1, LITE2, MEAN, STD, Lite, i
 from torchsite.model.extractor import FeatureExtractor, ImageShape, ParameterGroup
 from torchsite.model.lateral_sum import LateralSum
 from torchsite.model.timm_backbone import TimmExtractor
-from torchsite.model.torchvision_backbone import TorchvisionExtractor
 from torchsite.model.two_scales import TwoScales
 from torchsite.shapes import Features, Images, Size
 
@@ -178,7 +177,6 @@ EXTRACTORS: dict[str, Callable[..., FeatureExtractor]] = {
 }
 FAMILIES: dict[str, Callable[..., FeatureExtractor]] = {
     "timm/": TimmExtractor,
-    "torchvision/": TorchvisionExtractor,
 }
 
 
@@ -186,6 +184,11 @@ def build_extractor(name: str, image_shape: ImageShape, options: Mapping[str, An
     """An extractor by name, for pictures of one shape; unknown names and options are errors."""
     channels, height, width = image_shape
     family, slash, member = name.partition("/")
+    if family == "torchvision" and slash:
+        raise ConfigError(
+            f"{name}: torchvision's networks have no names here any more: timm has the same ones, "
+            "timm/NAME; or build it and pass it to SITE.from_classifier"
+        )
     known: Mapping[str, Callable[..., FeatureExtractor]] = EXTRACTORS | FAMILIES
     if slash and family + slash in known:
         known = {name: partial(known[family + slash], member)}

@@ -151,7 +151,7 @@ class SITE(ImageClassifier):
         cls,
         classifier: nn.Module,
         image_shape: ImageShape,
-        layer: Layer | None = None,
+        layer: Layer | Sequence[Layer] | None = None,
         *,
         depth: int | None = 16,
         fine_tuning: float = 0.1,
@@ -159,12 +159,13 @@ class SITE(ImageClassifier):
         zero_sum: bool = True,
         **options: Any,
     ) -> Self:
-        """A twin that explains itself: the classifier up to a layer is its extractor, the rest must learn.
+        """A twin that explains itself: up to some layers the classifier is its extractor, the rest must learn.
 
-        `layer` is a module of the classifier or its dotted name; unless told, the last one with rows and
-        columns. The classifier stays as it is; the copy is tuned at `fine_tuning` of the learning rate, or
-        with 0 not at all. `options` are those of `SITE`: the names of the `classes`, the `mean` and `std`
-        that the classifier's pictures were normalised with (unless told: they were not), and so on.
+        `layer` is a module of the classifier or its dotted name, or several from fine to coarse; unless told,
+        the last layer of each resolution of an eighth of the picture or less. The classifier stays as it is;
+        the copy is tuned at `fine_tuning` of the learning rate, or with 0 not at all. `options` are those of
+        `SITE`: the names of the `classes`, the `mean` and `std` that the classifier's pictures were normalised
+        with (unless told: they were not), and so on.
         """
         n_classes = n_classes_of(classifier, image_shape)
         front = ClassifierFront(classifier, image_shape, layer, depth, fine_tuning)

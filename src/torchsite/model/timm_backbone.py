@@ -1,17 +1,39 @@
-"""Networks of timm (`pip install 'torchsite[timm]'`), through its own `features_only`."""
+"""Networks of timm by name (`pip install 'torchsite[timm]'`): `timm/convnext_atto`, `timm/resnet18.a1_in1k`.
+
+A network answers maps of several *levels*, from fine to coarse (timm's `features_only`). Lateral sums bring
+the chosen ones to the finest of them, and to `depth` features; with `depth=None` one level is handed on as
+it is.
+
+| option | means |
+|---|---|
+| `level` | a number or several, in timm's order, -1 the last; None: all of stride 8 or more |
+| `weights` | "hub": timm's own, from its cache or the network; a file; None: random ones |
+| `fine_tuning` | the learning rate of weights that have learnt, as a share of the others'; 0: they stay |
+
+Normalisation is what timm says the weights were trained with. Networks that are built for one size (most
+vision transformers) are built for that of the model's pictures.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from torchsite.errors import WeightsError
-from torchsite.model.libraries import Backbone, LibraryExtractor, imported, not_loaded, unknown_name
+from torchsite.errors import ConfigError, WeightsError
+from torchsite.extras import needed
+from torchsite.model.fine_tuned import FineTuned, Only
+from torchsite.model.lateral_sum import LateralSum
 from torchsite.model.weight_files import read_weights
-from torchsite.shapes import Features, Images
+from torchsite.shapes import Features, Images, Size
+
+HUB = "hub"
+USUAL_STRIDE = 8
+Level = int | Sequence[int] | None
 
 
 class Levels(nn.Module):
@@ -29,37 +51,55 @@ class Levels(nn.Module):
 
 
 @dataclass(frozen=True)
-class TimmBackbone(Backbone):
-    """A network by its name in timm, with the tag of its weights or without: `resnet18.a1_in1k`."""
+class TimmBackbone:
+    """A network by its name in timm, with the tag of its weights or without, for pictures of some size."""
+
+    name: str
+    channels: int
+    size: Size
 
     def __post_init__(self) -> None:
-        timm = imported("timm")
-        if not timm.is_model(self.name):
-            raise unknown_name("timm", self.name, timm.list_models())
+        if not timm().is_model(self.name):
+            known = timm().list_models()
+            near = get_close_matches(self.name, known, n=3, cutoff=0.4)
+            hint = f": did you mean {', '.join(near)}?" if near else ""
+            raise ConfigError(f"timm has no model {self.name!r} among its {len(known):,}{hint}")
 
     def strides(self) -> list[int]:
-        """What timm says of itself; nothing is computed for it."""
+        """Pixels from one cell to the next, of every level, as timm says; nothing is computed for it."""
         with torch.device("meta"):
             return [level["reduction"] for level in self._create().feature_info.info]
 
     def build(self, levels: Sequence[int]) -> tuple[nn.Module, list[int]]:
-        """Without what comes after the last level."""
+        """A module that answers the maps of the levels, and their depths; random weights."""
         network = self._create(out_indices=tuple(levels))
         return Levels(network), network.feature_info.channels()
 
     def weights(self, levels: Sequence[int], file: Path | None) -> dict[str, Tensor]:
-        """timm translates between the names in files and those of its levels, and between channels."""
+        """The weights of what `build` gives, from a file or timm's own.
+
+        timm translates between the names in files and those of its levels, and between channels.
+        """
         if file is not None:
             return self._weights_of_file(tuple(levels), read_weights(file), file)
         try:
             network = self._create(out_indices=tuple(levels), pretrained=True)
         except Exception as error:  # which ones a failing network raises depends on the hub's version
-            raise not_loaded(f"timm/{self.name}", error) from error
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise WeightsError(
+                f"the weights of timm/{self.name} are neither in the cache nor to be had "
+                f"({type(error).__name__}: {reason}): give a file, "
+                'extractor_options={"weights": "….safetensors"}, or None to start from random ones'
+            ) from error
         return Levels(network).state_dict()
 
-    def statistics(self) -> tuple[Sequence[float], Sequence[float]]:
-        """As its weights were trained."""
-        return self._config.mean, self._config.std
+    def statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Mean and deviation that the weights were trained with; their means for pictures without colour."""
+        per_colour = (self._config.mean, self._config.std)
+        if self.channels == 3:
+            return tuple(per_colour[0]), tuple(per_colour[1])
+        mean, std = (sum(values) / len(values) for values in per_colour)
+        return (mean,) * self.channels, (std,) * self.channels
 
     def takes_any_size(self) -> bool:
         """Whether timm says so; transformers with learnt positions do not."""
@@ -67,12 +107,12 @@ class TimmBackbone(Backbone):
 
     @property
     def _config(self) -> Any:
-        return imported("timm").get_pretrained_cfg(self.name)
+        return timm().get_pretrained_cfg(self.name)
 
     def _create(self, **options: Any) -> Any:
         if self._config.fixed_input_size:
             options["img_size"] = self.size
-        return imported("timm").create_model(self.name, features_only=True, in_chans=self.channels, **options)
+        return timm().create_model(self.name, features_only=True, in_chans=self.channels, **options)
 
     def _weights_of_file(
         self, levels: tuple[int, ...], tensors: dict[str, Tensor], file: Path
@@ -100,11 +140,58 @@ class TimmBackbone(Backbone):
             return Levels(self._create(**options)).state_dict()
 
 
+class TimmExtractor(FineTuned):
+    """`timm/NAME`: the levels of a network, and lateral sums of them."""
+
+    def __init__(
+        self,
+        name: str,
+        channels: int,
+        size: Size,
+        depth: int | None = 16,
+        level: Level = None,
+        weights: str | None = HUB,
+        fine_tuning: float = 0.1,
+        common: int = 64,
+    ) -> None:
+        backbone = TimmBackbone(name, channels, size)
+        levels = chosen_levels(backbone.strides(), level)
+        if depth is None and len(levels) > 1:
+            raise ConfigError(f"depth=None hands on one level as it is, but here are {len(levels)}: name one")
+        body, widths = backbone.build(levels)
+        answer = Only() if depth is None else LateralSum(widths, common, depth)
+        super().__init__(body, answer, fine_tuning, has_learnt=weights is not None)
+        self.backbone, self.levels, self.weights = backbone, levels, weights
+        self.pretrained = weights is not None
+        self.mean, self.std = backbone.statistics()
+
+    def load_pretrained(self) -> None:
+        """timm's weights or those of a file; the lateral sums stay new."""
+        file = None if self.weights in (HUB, None) else Path(str(self.weights)).expanduser()
+        self.body.load_state_dict(self.backbone.weights(self.levels, file))
+
+    def stride(self, image_shape: tuple[int, int, int]) -> int | None:
+        """As found by trying; None for a network that is built for one size."""
+        return super().stride(image_shape) if self.backbone.takes_any_size() else None
+
+
+def timm() -> ModuleType:
+    """The library; without it an error that says what to install."""
+    return needed("timm", who="a feature extractor of timm", install="torchsite[timm]")
+
+
+def chosen_levels(strides: Sequence[int], level: Level) -> tuple[int, ...]:
+    """The numbers of the levels, from fine to coarse; unless told the last of each stride from 8 on."""
+    n = len(strides)
+    if level is None:
+        last_of = {stride: number for number, stride in enumerate(strides)}
+        wanted = [number for stride, number in last_of.items() if stride >= USUAL_STRIDE]
+        return tuple(sorted(wanted)) or (n - 1,)
+    asked = (level,) if isinstance(level, int) else tuple(level)
+    if not asked or not all(isinstance(one, int) and -n <= one < n for one in asked):
+        raise ConfigError(f"level: expected numbers from 0 to {n - 1} (strides {list(strides)}), got {level}")
+    return tuple(sorted({one % n for one in asked}))
+
+
 def _is_constant(tensor: Tensor) -> bool:
     return bool((tensor == tensor.flatten()[0]).all())
-
-
-class TimmExtractor(LibraryExtractor):
-    """`timm/NAME`."""
-
-    kind = TimmBackbone

@@ -53,16 +53,38 @@ def twin(net, **options):
 @pytest.mark.parametrize("layer", [None, "stage2", "stage1", "stem.0"])
 def test_the_front_answers_what_the_network_has_at_the_layer(net, layer):
     front = ClassifierFront(net, SHAPE, layer, depth=None).eval()
-    assert front.layer == (layer or "stage2")
+    assert front.layers == (layer or "stage2",)
     images = torch.rand(3, *SHAPE)
     expected = {"stem.0": net.stem[0](images)}
     expected["stage1"] = net.stage1(net.stem(images))
     expected["stage2"] = net.stage2(expected["stage1"].clone())
-    assert torch.equal(front(images), expected[front.layer])
+    assert torch.equal(front(images), expected[front.layers[0]])
 
 
 def test_a_layer_may_be_a_module(net):
-    assert ClassifierFront(net, SHAPE, net.stage1).layer == "stage1"
+    assert ClassifierFront(net, SHAPE, net.stage1).layers == ("stage1",)
+
+
+def test_unless_told_all_maps_of_stride_8_and_more_are_summed():
+    stages = [nn.Sequential(nn.Conv2d(n, n + 1, 3, 2, 1), nn.ReLU()) for n in range(1, 6)]
+    deep = nn.Sequential(*stages, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 2))
+    model = SITE.from_classifier(deep, (1, 64, 64), generator="spatial", generator_options=SMALL)
+    assert model.feature_extractor.layers == ("2", "3", "4")
+    assert model.feature_shape == (16, 8, 8)
+    assert ClassifierFront(deep, (1, 64, 64), ["1", deep[3]]).layers == ("1", "3")
+    with pytest.raises(ConfigError, match="but here are 2"):
+        ClassifierFront(deep, (1, 64, 64), ["1", "3"], depth=None)
+
+
+def test_where_finer_layers_cannot_be_read_the_last_is_taken():
+    class Net(nn.Sequential):
+        def forward(self, images):
+            maps = self[0](images)
+            return self[2](self[1](maps) if float(maps.detach().sum()) < 1e9 else maps)
+
+    inner = nn.Sequential(nn.Conv2d(1, 2, 8, 8), Net(nn.Conv2d(2, 2, 1), nn.ReLU(), nn.Conv2d(2, 2, 2, 2)))
+    whole = nn.Sequential(inner, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 2))
+    assert ClassifierFront(whole, (1, 64, 64)).layers == ("0",)
 
 
 def test_what_comes_after_the_layer_is_gone_and_names_are_kept(net):

@@ -1,4 +1,4 @@
-"""Backbones by name, over a dozen families of timm and some of torchvision: the contract holds for all."""
+"""Backbones by name, over a dozen families of timm: the contract holds for all."""
 
 import copy
 import sys
@@ -13,8 +13,7 @@ from torchsite.errors import ConfigError, MissingExtraError, WeightsError
 from torchsite.model import SITE, timm_backbone
 from torchsite.model.extractor import ParameterGroup
 from torchsite.model.extractors import build_extractor
-from torchsite.model.libraries import chosen_levels
-from torchsite.model.torchvision_backbone import levels_of
+from torchsite.model.timm_backbone import chosen_levels
 from torchsite.training import TrainingConfig
 from torchsite.training.optimisers import make_optimisers
 
@@ -36,8 +35,7 @@ CONVOLUTIONAL = {
 }
 TRANSFORMER = "test_vit"
 TIMM = [f"timm/{name}" for name in (*CONVOLUTIONAL, TRANSFORMER)]
-TORCHVISION = [f"torchvision/{name}" for name in ("resnet18", "mobilenet_v3_small", "shufflenet_v2_x0_5")]
-FEW = ("timm/test_resnet", f"timm/{TRANSFORMER}", "torchvision/resnet18")
+FEW = ("timm/test_resnet", f"timm/{TRANSFORMER}")
 SHAPE = (3, 64, 64)
 
 
@@ -51,16 +49,15 @@ RANDOM = {"weights": None, "depth": 4, "common": 8}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _both_libraries():
+def _timm():
     backbone_library("timm")
-    backbone_library("torchvision")
 
 
 def site(name, **options):
     return SITE(name, "spatial", 3, image_shape=SHAPE, generator_options=SMALL, extractor_options=options)
 
 
-@pytest.fixture(params=families(TIMM + TORCHVISION))
+@pytest.fixture(params=families(TIMM))
 def model(request):
     model = site(request.param, **RANDOM)
     with torch.no_grad():  # many networks start with branches that are switched off
@@ -106,27 +103,7 @@ def test_each_level_has_its_stride(name):
     assert features.shape[-2:] == (64 // strides[level], 64 // strides[level])
 
 
-def test_levels_of_torchvision_are_the_stages():
-    backbone = build_extractor("torchvision/resnet18", SHAPE, RANDOM).backbone
-    assert backbone.strides() == [2, 4, 8, 16, 32]
-    assert list(levels_of("resnet18")) == ["relu", "layer1", "layer2", "layer3", "layer4"]
-
-
-def test_a_level_of_torchvision_is_what_the_network_has_there():
-    torchvision = backbone_library("torchvision")
-    torch.random.manual_seed(0)
-    network = torchvision.models.resnet18().eval()
-    extractor = build_extractor("torchvision/resnet18", SHAPE, {"weights": None, "depth": None, "level": 2})
-    own = network.state_dict()
-    extractor.body.load_state_dict({name: own[name] for name in extractor.body.state_dict()})
-    images = torch.rand(2, *SHAPE)
-    expected = network.layer2(
-        network.layer1(network.maxpool(network.relu(network.bn1(network.conv1(images)))))
-    )
-    assert torch.allclose(extractor.eval()(images), expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["torchvision/resnet18", "timm/test_vit"])
+@pytest.mark.parametrize("name", ["timm/test_resnet", "timm/test_vit"])
 def test_models_with_them_can_be_exported(name):
     model, images = site(name, **RANDOM).eval(), torch.rand(2, *SHAPE)
     program = torch.export.export(model, (images,))
@@ -168,16 +145,11 @@ def saved(network, path):
 
 
 @pytest.mark.parametrize("ending", ["safetensors", "pth"])
-@pytest.mark.parametrize(
-    ("library", "name"),
-    [("timm", "test_resnet"), ("timm", "test_vit"), ("torchvision", "shufflenet_v2_x0_5")],
-)
-def test_weights_of_a_file_are_the_ones_the_model_starts_from(library, name, ending, tmp_path):
-    module = backbone_library(library)
-    create = module.create_model if library == "timm" else module.models.get_model
-    network = create(name, **({"img_size": 64} if name == "test_vit" else {}))
+@pytest.mark.parametrize("name", ["test_resnet", "test_vit"])
+def test_weights_of_a_file_are_the_ones_the_model_starts_from(name, ending, tmp_path):
+    network = backbone_library("timm").create_model(name, **({"img_size": 64} if name == "test_vit" else {}))
     path = saved(network, tmp_path / f"weights.{ending}")
-    model = site(f"{library}/{name}", weights=path, depth=4, common=8)
+    model = site(f"timm/{name}", weights=path, depth=4, common=8)
     own = list(network.state_dict().values())
     for tensor in model.feature_extractor.body.state_dict().values():
         assert any(tensor.shape == other.shape and torch.equal(tensor, other) for other in own)
@@ -187,11 +159,10 @@ def test_weights_of_a_file_are_the_ones_the_model_starts_from(library, name, end
     assert torch.equal(SITE.from_pretrained(tmp_path / "model")(images), model.eval()(images))
 
 
-@pytest.mark.parametrize("name", ["timm/test_resnet", "torchvision/resnet18"])
-def test_a_file_of_another_network_is_an_error(name, tmp_path):
+def test_a_file_of_another_network_is_an_error(tmp_path):
     path = saved(torch.nn.Conv2d(3, 4, 3), tmp_path / "other.safetensors")
     with pytest.raises(WeightsError, match=r"other.safetensors does not fit"):
-        site(name, weights=path)
+        site("timm/test_resnet", weights=path)
 
 
 def test_a_file_that_lacks_some_weights_is_an_error(tmp_path):
@@ -230,16 +201,14 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path):
         site("timm/test_resnet", weights=str(tmp_path / "evil.pth"))
 
 
-@pytest.mark.parametrize("name", ["timm/test_resnet.r160_in1k", "torchvision/resnet18"])
-def test_weights_that_cannot_be_had_are_an_error_that_says_what_to_do(name, monkeypatch, tmp_path):
+def test_weights_that_cannot_be_had_are_an_error_that_says_what_to_do(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr(
         "urllib.request.urlopen", lambda *_, **__: (_ for _ in ()).throw(OSError("no network"))
     )
     with pytest.raises(WeightsError, match=r'neither in the cache nor to be had.*"weights"'):
-        site(name)
+        site("timm/test_resnet.r160_in1k")
 
 
 # What they say of themselves
@@ -248,7 +217,6 @@ def test_weights_that_cannot_be_had_are_an_error_that_says_what_to_do(name, monk
 def test_statistics_are_the_librarys():
     assert site("timm/lcnet_035", **RANDOM).config.mean == (0.485, 0.456, 0.406)
     assert site("timm/test_vit", **RANDOM).config.std == (0.5, 0.5, 0.5)
-    assert site("torchvision/resnet18", **RANDOM).config.std == (0.229, 0.224, 0.225)
     grey = build_extractor("timm/test_resnet", (1, 64, 64), RANDOM)
     assert grey.mean == (0.5,)
     assert grey.eval()(torch.rand(1, 1, 64, 64)).shape == (1, 4, 8, 8)
@@ -280,7 +248,7 @@ def test_random_weights_learn_at_the_full_rate_and_gather_statistics():
 
 
 def test_frozen_weights_ask_for_no_gradient():
-    extractor = build_extractor("torchvision/resnet18", SHAPE, {"fine_tuning": 0.0})
+    extractor = build_extractor("timm/test_resnet", SHAPE, {"fine_tuning": 0.0})
     assert not any(p.requires_grad for p in extractor.body.parameters())
     assert isinstance(extractor.parameter_groups()[0], ParameterGroup)
 
@@ -293,9 +261,8 @@ def test_frozen_weights_ask_for_no_gradient():
     [
         ("timm/resnet81", "did you mean .*resnet"),
         ("timm/hf-hub:someone/something", "no model"),
-        ("torchvision/resnet81", "did you mean .*resnet"),
-        ("torchvision/vit_b_16", "answers tokens"),
-        ("tim/resnet18", "known: .*timm/, torchvision/"),
+        ("torchvision/resnet18", "timm/NAME"),
+        ("tim/resnet18", "known: .*timm/"),
     ],
 )
 def test_unknown_names_are_errors(name, said):
@@ -308,17 +275,10 @@ def test_unknown_options_are_errors():
         build_extractor("timm/test_resnet", SHAPE, {"levels": 1})
 
 
-def test_torchvision_takes_three_channels():
-    with pytest.raises(ConfigError, match="three channels"):
-        build_extractor("torchvision/resnet18", (1, 64, 64), RANDOM)
-
-
-@pytest.mark.parametrize("name", ["timm/resnet18", "torchvision/resnet18"])
-def test_without_the_extra_the_error_names_it_in_one_line(name, monkeypatch):
-    for part in ("timm", "torchvision", "torchvision.models"):
-        monkeypatch.setitem(sys.modules, part, None)
+def test_without_the_extra_the_error_names_it_in_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'torchsite\[timm\]'$") as caught:
-        build_extractor(name, SHAPE, {})
+        build_extractor("timm/resnet18", SHAPE, {})
     assert "\n" not in str(caught.value)
 
 
