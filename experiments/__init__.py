@@ -1,8 +1,9 @@
 """The paper's tables and figures, and our own studies: of a checkout, not of the installed package.
 
-`torchsite reproduce NAME` runs one. Importing this package makes the peers of SITE known by name.
+`torchsite reproduce NAME` runs one. Importing this package makes the peers of SITE, and the terms of its
+older recipes, known by name.
 """
 
-from experiments import peers
+from experiments import concise, peers
 
-__all__ = ["peers"]
+__all__ = ["concise", "peers"]

@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # where the experiments are
 from experiments.shown import open_photograph
 from torchsite.data import to_float
 from torchsite.data.pictures import as_input, fitted
-from torchsite.model.contact_sheet import Raster, draw_tiles, heatmap_tile, picture_tile
+from torchsite.model.drawing import Raster, draw_tiles, heatmap_tile, picture_tile
 from torchsite.shapes import Heatmaps, Images
 from torchsite.transforms import AffineTransform
 

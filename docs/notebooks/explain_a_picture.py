@@ -61,7 +61,7 @@ for picture in range(4):
     print(f"picture {picture}: cosine {alike:.3f}; with the map of another picture {other:.3f}")
 
 # %%
-from torchsite.model.contact_sheet import draw_tiles, heatmap_tile, picture_tile
+from torchsite.model.drawing import draw_tiles, heatmap_tile, picture_tile
 
 rows = [
     [

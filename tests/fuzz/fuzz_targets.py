@@ -28,8 +28,7 @@ from torchsite.data.pictures import decode
 from torchsite.data.request import Request
 from torchsite.errors import TorchsiteError
 from torchsite.model import SITE
-from torchsite.model.gallery import Gallery
-from torchsite.model.gallery_files import GALLERY_FILE, load_gallery, save_gallery
+from torchsite.model.gallery import GALLERY_FILE, Gallery, load_gallery, save_gallery
 from torchsite.results import Result
 from torchsite.training import TrainingConfig
 from torchsite.training.checkpoints import last_checkpoint, publish

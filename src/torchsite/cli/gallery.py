@@ -36,7 +36,7 @@ def gallery(
 
     torchsite gallery runs/cells/model scans --reconstructed
     """
-    from torchsite.model.gallery_files import GALLERY_FILE, save_gallery
+    from torchsite.model.gallery import GALLERY_FILE, save_gallery
     from torchsite.model.pretrained import WEIGHTS_FILE
     from torchsite.randomness import make_rng
     from torchsite.training.gallery import make_gallery

@@ -24,7 +24,7 @@ from torchsite.errors import ConfigError, WeightsError, did_you_mean
 from torchsite.files import regular, write_atomically
 from torchsite.model.card import CARD_FILE, model_card, write_card
 from torchsite.model.config import CUSTOM, ModelConfig, arguments, read_mapping
-from torchsite.model.gallery_files import GALLERY_FILE
+from torchsite.model.gallery import GALLERY_FILE
 from torchsite.model.weight_files import check_finite
 
 WEIGHTS_FILE = "model.safetensors"

@@ -31,8 +31,7 @@ from torchsite.model.classifier_front import ClassifierFront, n_classes_of
 from torchsite.model.config import ACTIVATIONS, Part, SiteConfig, describe
 from torchsite.model.explanation import Explanation
 from torchsite.model.extractor import ImageShape, as_extractor
-from torchsite.model.gallery import Gallery
-from torchsite.model.gallery_files import load_gallery, save_gallery
+from torchsite.model.gallery import Gallery, load_gallery, save_gallery
 from torchsite.model.generators import build_generator, check_prototypes
 from torchsite.modes import evaluating
 from torchsite.shapes import Features, Images, Labels, Logits, Prototypes
@@ -159,13 +158,13 @@ class SITE(ImageClassifier):
         zero_sum: bool = True,
         **options: Any,
     ) -> Self:
-        """A twin that explains itself: up to some layers the classifier is its extractor, the rest must learn.
+        """A twin that explains itself: its extractor is the classifier up to some layers; the rest learns.
 
         `layer` is a module of the classifier or its dotted name, or several from fine to coarse; unless told,
         the last layer of each resolution of an eighth of the picture or less. The classifier stays as it is;
         the copy is tuned at `fine_tuning` of the learning rate, or with 0 not at all. `options` are those of
-        `SITE`: the names of the `classes`, the `mean` and `std` that the classifier's pictures were normalised
-        with (unless told: they were not), and so on.
+        `SITE`: the names of the `classes`, the `mean` and `std` that the classifier's pictures were
+        normalised with (unless told: they were not), and so on.
         """
         n_classes = n_classes_of(classifier, image_shape)
         front = ClassifierFront(classifier, image_shape, layer, depth, fine_tuning)

@@ -23,8 +23,7 @@ from torch import Tensor
 from torchsite.data import Dataset
 from torchsite.errors import NotApplicableError
 from torchsite.model import SITE, BlackBox
-from torchsite.model.gallery import Drawn, Gallery, Keys, as_keys, likeness, reach_of
-from torchsite.model.gallery_files import save_gallery
+from torchsite.model.gallery import Drawn, Gallery, Keys, as_keys, likeness, reach_of, save_gallery
 from torchsite.model.pretrained import WEIGHTS_FILE
 from torchsite.modes import evaluating
 from torchsite.randomness import Rng, make_rng

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from torchsite.configs import to_mapping
 from torchsite.model import SITE, Explanation
-from torchsite.model.contact_sheet import Raster, draw_tiles, heatmap_tile, picture_tile
+from torchsite.model.drawing import Raster, draw_tiles, heatmap_tile, picture_tile
 from torchsite.modes import evaluating
 from torchsite.randomness import make_rng
 from torchsite.shapes import Images, Labels

@@ -9,7 +9,7 @@ from running import run
 
 from torchsite.errors import NotApplicableError
 from torchsite.model import SITE
-from torchsite.model.gallery_files import GALLERY_FILE
+from torchsite.model.gallery import GALLERY_FILE
 
 OPTIONS = {"depth": 3, "widths": (4, 4, 4), "common": 4}
 

@@ -6,8 +6,7 @@ from safetensors.torch import load_file, save_file
 
 from torchsite.errors import ShapeError, WeightsError
 from torchsite.model import SITE, shipped_models
-from torchsite.model.gallery import Gallery, as_keys
-from torchsite.model.gallery_files import GALLERY_FILE
+from torchsite.model.gallery import GALLERY_FILE, Gallery, as_keys
 from torchsite.randomness import make_rng
 
 OPTIONS = {"depth": 3, "widths": (4, 4, 4), "common": 4}

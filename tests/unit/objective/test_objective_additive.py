@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from experiments.concise import ConciseEvidence, spread_of
 from torchsite.errors import ConfigError
 from torchsite.model.site import Forward
 from torchsite.objective import (
@@ -18,7 +19,6 @@ from torchsite.objective import (
 )
 from torchsite.objective.additive import additive_losses, block_masks, place_losses, shapley_sizes
 from torchsite.objective.batch import show_batch
-from torchsite.objective.concise import ConciseEvidence, spread_of
 from torchsite.objective.term import Step
 from torchsite.objective.views import UPRIGHT
 from torchsite.randomness import make_rng

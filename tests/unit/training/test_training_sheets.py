@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from torchsite.errors import ConfigError, MissingExtraError
-from torchsite.model.contact_sheet import draw_tiles, heatmap_tile, picture_tile
+from torchsite.model.drawing import draw_tiles, heatmap_tile, picture_tile
 from torchsite.training import ExplanationSheets, fit
 from torchsite.training.log import BOARDS
 from torchsite.training.sheets import draw_progress, shown_pictures
