@@ -22,7 +22,7 @@ import yaml
 from PIL import Image
 
 from torchsite.configs import to_mapping
-from torchsite.data import as_images, idx
+from torchsite.data import as_images, formats
 from torchsite.data.label_tables import labelled_rows, read_label_table
 from torchsite.data.pictures import decode
 from torchsite.data.request import Request
@@ -176,7 +176,7 @@ def result(content: bytes) -> None:
 
 
 def idx_file(content: bytes) -> None:
-    idx.read_idx(file(content, "images-idx3-ubyte"), 3)
+    formats.read_idx(file(content, "images-idx3-ubyte"), 3)
 
 
 def dicom(content: bytes) -> None:
