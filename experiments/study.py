@@ -55,6 +55,17 @@ class Explaining:
     on: Callable[[nn.Module], Explain]
     passes: int = 1
 
+    def maps(self, model: nn.Module) -> Cached:
+        """Its maps of a model, with a memory; built when first asked, so that a refusal is a cell."""
+        built: list[Explain] = []
+
+        def explain(images: Images, classes: Labels) -> Tensor:
+            if not built:
+                built.append(self.on(model))
+            return built[0](images, classes)
+
+        return Cached(explain)
+
 
 @dataclass(frozen=True)
 class Amount:
@@ -233,7 +244,7 @@ class Measuring:
 
         `maps` are those of the explainer, if others ask for them as well.
         """
-        maps = maps or Cached(explaining.on(self.model))
+        maps = maps or explaining.maps(self.model)
         options = {**self.options, **(self.slow_options if explaining.slow else {})}
         for metric, amount in measures.items():
             started, n = time.monotonic(), min(amount.of(explaining, quick), len(self.data))

@@ -73,7 +73,7 @@ class Pairs:
         self, explaining: Explaining, measures: Mapping[str, Amount], quick: bool = False
     ) -> Iterator[tuple[str, int, Cell]]:
         """The measure and by what, how many pictures it saw, what it found; finished files are taken."""
-        maps = {by: Cached(explaining.on(self.models.by(by))) for by in LABELLINGS}
+        maps = {by: explaining.maps(self.models.by(by)) for by in LABELLINGS}
         single = {}
         for metric, amount in measures.items():
             n = min(amount.of(explaining, quick), len(self.bam))
