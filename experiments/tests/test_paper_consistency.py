@@ -95,6 +95,6 @@ def test_table_1_has_ours_with_intervals_and_the_paper_beside():
     assert "RISE on SITE: n_masks = 256" in text
 
 
-def test_the_chart_has_a_panel_for_each_model_and_needs_no_arrays():
+def test_the_chart_has_a_panel_for_each_score_and_needs_no_arrays():
     (figure,) = consistency.figures(table_1(), {}).values()
-    assert [axes.get_title() for axes in figure.axes] == ["on SITE", "on the black box"]
+    assert [axes.get_title() for axes in figure.axes] == ["raw", "floor", "calibrated", "centred"]
