@@ -66,9 +66,9 @@ class CollapseCheck(Callback):
         return {name: getattr(self, name) for name in COUNTED}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on counting."""
+        """Go on counting; what an earlier version did not count begins at 0."""
         for name in COUNTED:
-            setattr(self, name, state[name])
+            setattr(self, name, state.get(name, 0))
 
 
 class LastGood(Callback):
