@@ -63,15 +63,15 @@ class Load:
 
 
 @contextmanager
-def server(folders: list[Path]) -> Iterator[str]:
-    """`torchsite serve` in a process of its own; its address without the scheme."""
+def server(folders: list[Path]) -> Iterator[tuple[str, int]]:
+    """`torchsite serve` in a process of its own: its address without the scheme, and its process id."""
     words = [word for folder in folders for word in ("--model", str(folder))]
     command = [sys.executable, "-c", SERVE, "serve", "--port", "0", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             found = (re.search(r"http://(\S+)", line) for line in process.stdout)
-            yield next(match[1] for match in found if match)
+            yield next(match[1] for match in found if match), process.pid
         finally:
             process.terminate()
 
@@ -85,11 +85,11 @@ def get(address: str, path: str) -> str:
     return body
 
 
-def megabytes(address: str) -> float:
-    """The resident memory of the server, by its own figures."""
-    match = re.search(r"^process_resident_memory_bytes (\S+)", get(address, "/metrics"), flags=re.MULTILINE)
+def megabytes(process: int) -> float:
+    """The resident memory of the server, as Linux counts it."""
+    match = re.search(r"^VmRSS:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text(), flags=re.MULTILINE)
     assert match
-    return float(match[1]) / 2**20
+    return float(match[1]) / 2**10
 
 
 def update_rate(browser: Any, address: str, model: str, second: str, seconds: float) -> float:
@@ -174,10 +174,10 @@ def client(address: str, model: str, number: int, until: float, crowd: Crowd) ->
     connection.close()
 
 
-def load(address: str, model: str, n_clients: int, seconds: float) -> Load:
+def load(address: str, process: int, model: str, n_clients: int, seconds: float) -> Load:
     """A crowd asks for some time; memory is read after a warm-up of the same crowd, and at the end."""
     for length, crowd in ((seconds / 4, Crowd()), (seconds, Crowd())):
-        before = megabytes(address)
+        before = megabytes(process)
         until = time.monotonic() + length
         threads = [
             threading.Thread(target=client, args=(address, model, i, until, crowd)) for i in range(n_clients)
@@ -196,7 +196,7 @@ def load(address: str, model: str, n_clients: int, seconds: float) -> Load:
         p99_milliseconds=round(1000 * times[min(len(times) - 1, int(0.99 * len(times)))], 1),
         failures=crowd.failures,
         megabytes_before=round(before, 1),
-        megabytes_after=round(megabytes(address), 1),
+        megabytes_after=round(megabytes(process), 1),
     )
 
 
@@ -209,12 +209,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     start = time.monotonic()
-    with server(options.model) as address:
+    with server(options.model) as (address, process):
         models = [one for one in json.loads(get(address, "/api/models")) if one["kind"] == "site"]
         found = rates(address, models, options.seconds)
         loads: dict[str, dict[str, Any]] = {}
         for model in models:
-            loads[model["name"]] = asdict(load(address, model["name"], options.clients, options.seconds))
+            loads[model["name"]] = asdict(
+                load(address, process, model["name"], options.clients, options.seconds)
+            )
             print(f"{model['name']}: {options.clients} clients {loads[model['name']]}", flush=True)
     if options.out:
         weights = {

@@ -39,8 +39,6 @@ HIDDEN = {
 }
 HIDDEN |= {
     "uvicorn",
-    "prometheus-client",
-    "python-multipart",
     "tensorboard",
     "kornia",
     "playwright",

@@ -59,7 +59,7 @@ def by_torch(library, name, asked):
         corners=wanted.corners,
         hidden=hidden_pixels(asked["hidden"], served.config.image_shape[1:]),
     )
-    (found,) = answer(library, [job])
+    found = answer(library, job)
     return found, render(found)
 
 
@@ -128,7 +128,7 @@ def test_the_page_is_there_without_a_server(opened_alone, picture):
     expect(page.locator(".class")).to_have_count(10)
     expect(page.locator(".product")).to_have_count(2)
     expect(page.locator("#where")).to_contain_text("nothing is sent anywhere")
-    for missing in ("#gif", "#docs", '[data-row="second"]'):
+    for missing in ("#docs", '[data-row="second"]'):
         expect(page.locator(missing)).to_be_hidden()
     picture(page, "alone", full_page=True)
 

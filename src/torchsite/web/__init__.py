@@ -8,8 +8,6 @@
 from torchsite.errors import MissingExtraError
 
 try:
-    import python_multipart  # noqa: F401  # which FastAPI misses only when the first picture is sent
-
     from torchsite.web.app import create_app
     from torchsite.web.guards import Settings
     from torchsite.web.server import serve

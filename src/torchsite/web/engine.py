@@ -1,6 +1,5 @@
-"""Batched inference: every picture is in the batch twice, as x and as T x.
+"""The answer to one question, from one pass through the network: the batch is x and T x.
 
-    I(T x) and T(I x) come from one pass through the network, so that one step of a drag is one request.
     raw     = cos(m ⊙ T(I x), m ⊙ I(T x))
     floor   = mean over samples x′ ≠ x of cos(m ⊙ T(I x′), m ⊙ I(T x))
 
@@ -12,8 +11,7 @@ which is patch deletion for one part of any shape:
     covered = Σ h ⊙ I(T x)        against        logit(T x) - logit(T x without the part)
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -42,7 +40,6 @@ class Job:
     explainers: tuple[Explainer, ...]
     label: int | None = None
     against: int | None = None
-    top: int = 10
     corners: str = "black"
     hidden: Tensor | None = None
     hiding: bool = False
@@ -90,99 +87,56 @@ class JobResult:
         return moved + covered * (still.mean((-2, -1), keepdim=True) - moved)
 
 
-def answer(library: Library, jobs: Sequence[Job]) -> list[JobResult]:
-    """The results in the order of the jobs; jobs of one model share its passes."""
-    found: dict[int, JobResult] = {}
-    for name in dict.fromkeys(job.model for job in jobs):
-        places = [i for i, job in enumerate(jobs) if job.model == name]
-        answers = _of_one_model(library, library[name], [jobs[i] for i in places])
-        found |= dict(zip(places, answers, strict=True))
-    return [found[i] for i in range(len(jobs))]
-
-
-def _of_one_model(library: Library, served: Served, jobs: list[Job]) -> list[JobResult]:
-    n = len(jobs)
-    transform = AffineTransform(torch.cat([job.transform.matrix for job in jobs]))
-    still = torch.stack([job.picture for job in jobs])
-    images = torch.cat([still, _moved(still, transform, jobs)])
-    logits, whole = _asked(served, images)
-    labels = logits[:n].argmax(1)
-    for i, job in enumerate(jobs):
-        if job.label is not None:
-            labels[i] = job.label
-    results = [
-        JobResult(
-            job, images[[i, n + i]], logits[[i, n + i]], int(labels[i]), _rows(whole, [i, n + i]), {}, {}
-        )
-        for i, job in enumerate(jobs)
-    ]
-    for explainer in dict.fromkeys(e for job in jobs for e in job.explainers):
-        method, owner = explainer[0], library[explainer[1]]
-        rows = [i for i, job in enumerate(jobs) if explainer in job.explainers]
-        both, classes = [*rows, *(n + i for i in rows)], labels[rows].repeat(2)
-        try:
-            if method == OWN and owner is served and (own := _rows(whole, both)):
-                maps: Heatmaps = own.heatmaps(classes=classes)
-            else:
-                maps = owner.explainer(method)(images[both], classes)
-        except NotApplicableError as error:
-            for i in rows:
-                results[i].skipped[explainer] = str(error)
-            continue
-        for i, pair in zip(
-            rows, _pairs(owner, method, maps, still[rows], transform[torch.tensor(rows)]), strict=True
-        ):
-            results[i].pairs[explainer] = _tested(owner, results[i], pair)
-    return results
-
-
-def _moved(still: Images, transform: AffineTransform, jobs: list[Job]) -> Images:
-    """T x of every job, with the corners that it asked for."""
-    moved = transform(still)
-    for corners in {job.corners for job in jobs} - {"black"}:
-        rows = [i for i, job in enumerate(jobs) if job.corners == corners]
-        moved[rows] = transform[torch.tensor(rows)](still[rows], fill=corners)
-    return moved
-
-
-def _asked(served: Served, images: Images) -> tuple[Logits, Explanation | None]:
-    if isinstance(served.model, SITE):
-        explanation = served.model.explain(images)
-        return explanation.logits, explanation
+def answer(library: Library, job: Job) -> JobResult:
+    """Explain x and T x with every explainer of the job; those that do not apply are named in `skipped`."""
+    served, still = library[job.model], job.picture[None]
+    images = torch.cat([still, job.transform(still, fill=job.corners)])
+    explanation = served.model.explain(images) if isinstance(served.model, SITE) else None
     with torch.no_grad():
-        return served.model(images), None
-
-
-def _pairs(
-    served: Served, method: str, maps: Heatmaps, still: Images, transform: AffineTransform
-) -> list[MapPair]:
-    """Carry I(x), and the explanations of other pictures for the floor, and compare with I(T x)."""
-    untouched, renewed = maps.chunk(2)
-    others, explained = served.partners(method)
-    both = carry(untouched, renewed, transform, explained.expand(len(still), *explained.shape))
-    differ = (still[:, None] != others).flatten(2).any(2)
-    raw, floor = both.raw, (both.mismatched * differ).sum(1) / differ.sum(1).clamp_min(1)
-    columns = torch.stack([raw, floor, calibrated(raw, floor), both.centred], dim=1).tolist()
-    names = ("raw", "floor", "calibrated", "centred")
-    scores = [
-        Scores.model_validate(dict(zip(names, row, strict=True)) if visible else {})
-        for row, visible in zip(columns, both.visible.tolist(), strict=True)
-    ]
-    return [MapPair(*three) for three in zip(both.renewed, both.carried, scores, strict=True)]
+        logits = served.model(images) if explanation is None else explanation.logits
+    label = int(logits[0].argmax()) if job.label is None else job.label
+    result = JobResult(job, images, logits, label, explanation, {}, {})
+    for method, name in job.explainers:
+        owner, classes = library[name], torch.tensor([label, label])
+        try:
+            if explanation is not None and (method, owner) == (OWN, served):
+                maps: Heatmaps = explanation.heatmaps(classes=classes)
+            else:
+                maps = owner.explainer(method)(images, classes)
+        except NotApplicableError as error:
+            result.skipped[method, name] = str(error)
+        else:
+            result.pairs[method, name] = _pair(owner, method, maps, result)
+    return result
 
 
 @torch.no_grad()
-def _tested(served: Served, result: JobResult, pair: MapPair) -> MapPair:
-    """The pair, with what hiding patches or the brushed part does to the model, where that was asked."""
+def _pair(owner: Served, method: str, maps: Heatmaps, result: JobResult) -> MapPair:
+    """Carry I(x), and the explanations of other pictures for the floor, and compare with I(T x)."""
+    others, explained = owner.partners(method)
+    both = carry(maps[:1], maps[1:], result.job.transform, explained[None])
+    differ = (result.images[0] != others).flatten(1).any(1)
+    raw, floor = both.raw, (both.mismatched * differ).sum(1) / differ.sum().clamp_min(1)
+    scores: dict[str, float | Brushed] = {}
+    if bool(both.visible):
+        names = ("raw", "floor", "calibrated", "centred")
+        values = (raw, floor, calibrated(raw, floor), both.centred)
+        scores = {name: float(value) for name, value in zip(names, values, strict=True)}
+    scores |= _tested(owner, result, both.renewed[0])
+    return MapPair(both.renewed[0], both.carried[0], Scores.model_validate(scores))
+
+
+def _tested(owner: Served, result: JobResult, renewed: Tensor) -> dict[str, float | Brushed]:
+    """What hiding patches or the brushed part does to the model, where that was asked."""
     tested: dict[str, float | Brushed] = {}
     moved = result.images[MOVED]
     if result.job.hiding:
-        metric = PatchDeletion(lambda images, classes: pair.renewed[None], served.model, n_resamples=0)
+        metric = PatchDeletion(lambda images, classes: renewed[None], owner.model, n_resamples=0)
         metric.update(moved[None], torch.tensor([result.label]))
         tested["hiding"] = float(metric.result().correlation.value)
     if (covered := result.covered) is not None:
-        before, after = served.model(torch.stack([moved, result.without(covered)]))[:, result.label].tolist()
-        values = pair.renewed.double()
+        before, after = owner.model(torch.stack([moved, result.without(covered)]))[:, result.label].tolist()
+        values = renewed.double()
         tested["brushed"] = Brushed(
             covered=float((values * covered).sum()),
             gained=float(values.clamp_min(0).sum()),
@@ -190,12 +144,4 @@ def _tested(served: Served, result: JobResult, pair: MapPair) -> MapPair:
             before=before,
             after=after,
         )
-    return replace(pair, scores=pair.scores.model_copy(update=tested))
-
-
-def _rows(explanation: Explanation | None, rows: list[int]) -> Explanation | None:
-    """The part of an explanation that belongs to some pictures."""
-    if explanation is None:
-        return None
-    names = ("images", "features", "prototypes", "evidence")
-    return replace(explanation, **{name: getattr(explanation, name)[rows] for name in names})
+    return tested

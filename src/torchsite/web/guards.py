@@ -1,7 +1,6 @@
 """Limits of the server, and the middleware that enforces them: host, origin, size, time, open requests."""
 
 import asyncio
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,8 +10,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from torchsite.web.problems import ProblemError, busy
-from torchsite.web.telemetry import Telemetry
+from torchsite.web.problems import CLOSING, ProblemError, busy
 
 HEADERS = {
     "content-security-policy": (
@@ -26,7 +24,6 @@ HEADERS = {
 }
 ENCODED = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 SMALL = 65_536  # bytes of a body that do not count as held: questions about samples get through
-GONE = 499  # the status in the metrics for clients that disconnected before their request was complete
 
 
 @dataclass(frozen=True)
@@ -34,12 +31,11 @@ class Settings:
     """Limits; the defaults suit one machine with two cores."""
 
     hosts: tuple[str, ...] = ()  # names of this server beside localhost and numeric addresses
-    max_body: int = 10_000_000
+    max_body: int = 14_000_000  # a file of 10 MB in base64
     body_seconds: float = 30.0  # from the head of a request to the end of its body
     max_open: int = 128  # requests that are received, waiting or worked on
     max_held: int = 64_000_000  # bytes of all their bodies
     max_pixels: int = 24_000_000
-    max_batch: int = 16
     queue: int = 64
     slow_queue: int = 4
     retry_after: int = 1
@@ -64,7 +60,7 @@ class Traffic:
             raise _too_large(settings.max_body)
         counted = 0 if size <= SMALL else size
         if self.closing:
-            raise busy("the server is shutting down", settings.retry_after)
+            raise busy(CLOSING, settings.retry_after)
         if len(self._open) >= settings.max_open or self.held + counted > settings.max_held:
             raise busy("too many requests are open", settings.retry_after)
         task = asyncio.current_task()
@@ -90,25 +86,22 @@ class Traffic:
 
 
 class Guard:
-    """Checks, counts, times and limits requests, and adds headers to every response."""
+    """Checks and limits requests, and adds headers to every response."""
 
-    def __init__(
-        self, app: ASGIApp, *, traffic: Traffic, telemetry: Telemetry, paths: frozenset[str]
-    ) -> None:
-        self.app, self.traffic, self.telemetry, self.paths = app, traffic, telemetry, paths
-        self.settings = traffic.settings
+    def __init__(self, app: ASGIApp, *, traffic: Traffic) -> None:
+        self.app, self.traffic, self.settings = app, traffic, traffic.settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer with 403, 408, 413 or 503."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        start, status, begun = time.perf_counter(), GONE, False
+        begun = False
 
         async def guarded(message: Message) -> None:
-            nonlocal status, begun
+            nonlocal begun
             if message["type"] == "http.response.start":
-                status, begun = message["status"], True
+                begun = True
                 message["headers"] = [*message.get("headers", []), *ENCODED]
             await send(message)
 
@@ -118,7 +111,6 @@ class Guard:
             with self.traffic.admitted(_announced(headers)):
                 body = await self._body(receive)
                 if body is not None:
-                    status = 500  # unless the application begins to answer
                     await self.app(scope, _replayed(body, receive), guarded)
         except ProblemError as error:
             if begun:
@@ -129,13 +121,7 @@ class Guard:
             if begun or not self.traffic.closing or task is None:
                 raise
             task.uncancel()
-            await busy("the server is shutting down", self.settings.retry_after).answer(
-                scope, receive, guarded
-            )
-        finally:
-            path = scope["path"] if scope["path"] in self.paths else "other"
-            self.telemetry.requests.labels(path, str(status)).inc()
-            self.telemetry.seconds.labels(path).observe(time.perf_counter() - start)
+            await busy(CLOSING, self.settings.retry_after).answer(scope, receive, guarded)
 
     async def _body(self, receive: Receive) -> bytes | None:
         """The whole body, or None if the client disconnected."""

@@ -69,29 +69,6 @@ class Served:
             return int(choice)
         raise ProblemError(422, "no_such_class", f"no class {choice!r}: {did_you_mean(str(choice), names)}")
 
-    def described(self, companions: list[str]) -> ModelOut:
-        """The description of the model for the page."""
-        model, config = self.model, self.config
-        return ModelOut(
-            name=self.name,
-            kind="site" if isinstance(model, SITE) else "black_box",
-            image_shape=list(config.image_shape),
-            margin=config.margin,
-            classes=list(config.classes),
-            feature_shape=list(model.feature_shape),
-            pixels=model.pixels_are_features,
-            gallery=_gallery(model),
-            max_rotation=config.family.max_rotation,
-            max_shift=config.family.max_shift,
-            methods=[
-                MethodOut(name=name, live=not METHODS[name].is_slow(), options=dict(METHODS[name].budget))
-                for name in self.methods()
-            ],
-            companions=companions,
-            n_samples=len(self.samples),
-            draw=tuple(config.image_shape) == (1, 28, 28),
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Library:
@@ -145,7 +122,25 @@ class Library:
 
     def describe(self, served: Served) -> ModelOut:
         """The description of a model for the page."""
-        return served.described(self.companions(served))
+        model, config = served.model, served.config
+        return ModelOut(
+            name=served.name,
+            kind="site" if isinstance(model, SITE) else "black_box",
+            image_shape=list(config.image_shape),
+            margin=config.margin,
+            classes=list(config.classes),
+            feature_shape=list(model.feature_shape),
+            pixels=model.pixels_are_features,
+            gallery=_gallery(model),
+            max_rotation=config.family.max_rotation,
+            max_shift=config.family.max_shift,
+            methods=[
+                MethodOut(name=name, live=not METHODS[name].is_slow(), options=dict(METHODS[name].budget))
+                for name in served.methods()
+            ],
+            companions=self.companions(served),
+            draw=tuple(config.image_shape) == (1, 28, 28),
+        )
 
 
 def name_of(folder: Path) -> str:

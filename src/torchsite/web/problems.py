@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from torchsite.errors import NotApplicableError, TorchsiteError
 
 MOST_SAID = 10
+CLOSING = "the server is shutting down"
 CODES = {400: "malformed", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
 TEXTS = {
     400: "The request cannot be read, or has too many or too long fields.",
@@ -20,7 +21,7 @@ TEXTS = {
     404: "There is no such model or sample.",
     408: "The request took too long to arrive.",
     413: "The request is too large.",
-    415: "The content type is neither JSON nor multipart.",
+    415: "The content type is not JSON.",
     422: "A field or the picture is unusable; the reason says which and why.",
     503: "Too many requests are waiting; Retry-After says how long to wait.",
 }

@@ -1,22 +1,19 @@
-"""Questions and how requests are parsed into them: JSON strictly, form fields from text.
+"""Questions, and how the JSON of a request is parsed into one.
 
 What is too long is refused before it is parsed, and nothing large is parsed in the thread of the event loop.
 """
 
 import json
-from functools import partial
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import anyio
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from starlette.datastructures import UploadFile
 
 from torchsite.transforms.affine import AffineTransform
 from torchsite.web.problems import ProblemError, sentence
 
 MAX_TEXT = 300  # a name of a folder, which may be a class, has at most 255
-MAX_FIELD = 100_000
 MAX_FIELDS = 32
 MAX_DIGITS = 18
 MAX_MARKS = 1_000  # quotes, commas, colons and brackets of a question in JSON: base64 has none of them
@@ -56,7 +53,6 @@ class Question(BaseModel):
         None, description="Pixels of x to hide, in its mean colour: one bit each, row by row, base64."
     )
     hiding: bool = Field(False, description="Also measure `hiding` of each row: 33 passes more.")
-    top: int = Field(10, ge=1, le=32, description="How many classes come with their heatmaps.")
     pictures: bool = Field(True, description="Whether x and T x come back as PNG.")
 
     @model_validator(mode="after")
@@ -65,75 +61,34 @@ class Question(BaseModel):
             raise ValueError("expected either image or sample, a picture in base64 or a sample's number")
         return self
 
-    def transform(self, turned_by: float = 0.0) -> AffineTransform:
-        """T of the pose, turned further by some degrees."""
-        moved = AffineTransform.pose(self.angle + turned_by, self.right, self.down)
+    def transform(self) -> AffineTransform:
+        """T of the pose."""
+        moved = AffineTransform.pose(self.angle, self.right, self.down)
         product = moved @ AffineTransform.scale(self.scale)
         assert isinstance(product, AffineTransform)
         return product
 
 
-class SweepQuestion(Question):
-    """A question asked over a full turn."""
-
-    frames: int = Field(36, ge=2, le=72, description="How many angles.")
-
-
-Asked = TypeVar("Asked", bound=Question)
-
-
-async def read_question(request: Request, kind: type[Asked]) -> tuple[Asked, bytes | None]:
-    """The question of a request, and the picture file if one came with it."""
+async def read_question(request: Request) -> Question:
+    """The question of a request; fails with 400, 415 or 422."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type == "application/json":
-        return await anyio.to_thread.run_sync(_from_json, kind, await request.body()), None
-    if content_type == "multipart/form-data" and kind is Question:
-        return await _from_form(request, kind)
-    kinds = "application/json" + (" or multipart/form-data" if kind is Question else "")
-    raise ProblemError(415, "content_type", f"expected {kinds}, got {content_type or 'no content type'}")
+    if content_type != "application/json":
+        expected = f"expected application/json, got {content_type or 'no content type'}"
+        raise ProblemError(415, "content_type", expected)
+    return await anyio.to_thread.run_sync(_from_json, await request.body())
 
 
-def body_of(kind: type[Question]) -> dict[str, Any]:
-    """What the OpenAPI description says of the body, which `read_question` parses."""
-    schema = kind.model_json_schema()
-    content = {"application/json": {"schema": schema}}
-    if kind is Question:
-        fields = {name: field for name, field in schema["properties"].items() if name != "sample"}
-        fields["image"] = {"type": "string", "format": "binary", "description": "A picture file."}
-        form = schema | {"properties": fields, "required": ["image"]}
-        content["multipart/form-data"] = {"schema": form}
-    return {"requestBody": {"required": True, "content": content}}
-
-
-def _from_json(kind: type[Asked], body: bytes) -> Asked:
+def _from_json(body: bytes) -> Question:
     if sum(map(body.count, (b'"', b",", b":", b"[", b"{"))) > MAX_MARKS:
         raise _malformed(f"the body has too many fields: a question has at most {MAX_FIELDS}")
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise _malformed(f"the body is not JSON: {error}") from error
-    return _validated(kind, fields, strict=True)
-
-
-async def _from_form(request: Request, kind: type[Asked]) -> tuple[Asked, bytes]:
-    async with request.form(max_files=1, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD) as form:
-        file = form.get("image")
-        if not isinstance(file, UploadFile):
-            raise ProblemError(422, "invalid", "image: expected a file in a multipart field of this name")
-        content = await file.read()
-        fields: dict[str, Any] = {name: value for name, value in form.items() if name != "image"}
-        if "methods" in fields:
-            fields["methods"] = form.getlist("methods")
-    # The picture is in hand: an empty `image` only tells the question that there is one.
-    read = partial(_validated, kind, fields | {"image": ""}, strict=False)
-    return await anyio.to_thread.run_sync(read), content
-
-
-def _validated(kind: type[Asked], fields: Any, *, strict: bool) -> Asked:
     if isinstance(fields, dict):
         _check_lengths(fields)
     try:
-        return kind.model_validate(fields, strict=strict)
+        return Question.model_validate(fields, strict=True)
     except ValidationError as error:
         said = error.errors(include_url=False, include_context=False, include_input=False)
         raise ProblemError(422, "invalid", sentence(said)) from error
@@ -154,3 +109,6 @@ def _check_lengths(fields: dict[str, Any]) -> None:
 
 def _malformed(reason: str) -> ProblemError:
     return ProblemError(400, "malformed", reason)
+
+
+BODY = {"required": True, "content": {"application/json": {"schema": Question.model_json_schema()}}}

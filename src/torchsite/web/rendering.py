@@ -12,6 +12,8 @@ from torchsite.web.engine import MOVED, JobResult, MapPair
 from torchsite.web.pictures import png
 from torchsite.web.schemas import Answer, Detail, Evidence, Explained, MapOut, Row, Why
 
+TOP = 10  # so many classes come with their heatmaps
+
 
 def render(result: JobResult) -> Explained:
     """The whole answer to one question."""
@@ -65,7 +67,7 @@ def _evidence(result: JobResult, explanation: Explanation, asked: list[int]) -> 
     """The strongest classes with their heatmaps, on one scale; those asked for are among them."""
     logits = result.logits[MOVED]
     order = logits.argsort(descending=True).tolist()
-    chosen = [i for rank, i in enumerate(order) if rank < result.job.top or i in asked]
+    chosen = [i for rank, i in enumerate(order) if rank < TOP or i in asked]
     height, width = explanation.images.shape[-2:]
     heatmaps = enlarge(explanation.evidence[MOVED : MOVED + 1, chosen], (height, width))[0]
     limit = float(heatmaps.abs().max())

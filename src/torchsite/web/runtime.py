@@ -1,6 +1,6 @@
 """ONNX Runtime for browsers: two files of one version of its npm package, known by their checksums.
 
-They are taken from a package that is there (`--runtime`), else from the cache, else with `npm pack`. Nothing
+The package is the one named with `--runtime`, else the one in the cache, else `npm pack` fetches it. Nothing
 is used that differs by a byte from what is pinned here. The package is Microsoft's; its licence, MIT, is in
 `onnxruntime.LICENSE.txt` and goes with every page.
 """
@@ -10,12 +10,10 @@ import os
 import shutil
 import subprocess
 import tarfile
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from torchsite.errors import ConfigError
-from torchsite.files import write_atomically
 
 PACKAGE, VERSION = "onnxruntime-web", "1.30.0"
 SCRIPT, MACHINE = "ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm"
@@ -28,58 +26,42 @@ HELP = f"download it where there is a network (npm pack {PACKAGE}@{VERSION}) and
 
 
 def cache_folder() -> Path:
-    """Where the files are kept: $XDG_CACHE_HOME/torchsite, or ~/.cache/torchsite."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "torchsite" / f"{PACKAGE}-{VERSION}"
+    """Where the package is kept: $XDG_CACHE_HOME/torchsite, or ~/.cache/torchsite."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "torchsite"
 
 
 def runtime_files(given: Path | None = None, cache: Path | None = None) -> dict[str, bytes]:
-    """The content of each of FILES: from a package that is given, else cached, else downloaded by npm."""
-    if given is not None:
-        return _read(given)
-    cache = cache or cache_folder()
-    if not all((cache / name).is_file() for name in FILES):
-        for name, content in _downloaded().items():
-            write_atomically(cache / name, content)
-    return _read(cache)
-
-
-def _read(source: Path) -> dict[str, bytes]:
-    """All files of a package, packed or unpacked; fails if one differs from the pinned one."""
-    content = {name: _content(source, name) for name in FILES}
+    """The content of each of FILES; fails with `ConfigError` if one cannot be had or is another one."""
+    package = given or (cache or cache_folder()) / f"{PACKAGE}-{VERSION}.tgz"
+    if given is None and not package.is_file():
+        _download(package.parent)
+    content = {}
     for name, expected in FILES.items():
+        try:
+            with tarfile.open(package) as archive:
+                member = archive.extractfile(f"package/dist/{name}")
+                content[name] = b"" if member is None else member.read()
+        except (OSError, tarfile.TarError, KeyError, EOFError) as error:
+            raise ConfigError(
+                f"{package}: {name} cannot be read from it ({error}): remove it, or {HELP}"
+            ) from error
         found = hashlib.sha256(content[name]).hexdigest()
         if found != expected:
             raise ConfigError(
-                f"{source}: {name} is not that of {PACKAGE} {VERSION} (SHA-256 {found[:12]}…, expected "
-                f"{expected[:12]}…): remove it from the cache, or {HELP}"
+                f"{package}: {name} is not that of {PACKAGE} {VERSION} (SHA-256 {found[:12]}…, expected "
+                f"{expected[:12]}…): remove it, or {HELP}"
             )
     return content
 
 
-def _content(source: Path, name: str) -> bytes:
-    if source.is_dir():
-        for place in (source, source / "dist", source / "package" / "dist"):
-            if (place / name).is_file():
-                return (place / name).read_bytes()
-        raise ConfigError(f"{source}: there is no {name}: expected {PACKAGE} {VERSION}")
-    try:
-        with tarfile.open(source) as package:
-            member = package.extractfile(f"package/dist/{name}")
-            return b"" if member is None else member.read()
-    except (OSError, tarfile.TarError, KeyError, EOFError) as error:
-        raise ConfigError(f"{source}: {name} cannot be read from it ({error}): {HELP}") from error
-
-
-def _downloaded() -> dict[str, bytes]:
+def _download(folder: Path) -> None:
+    """Let npm write the package into a folder, under the name that it gives it."""
     npm = shutil.which("npm")
     if npm is None:
         raise ConfigError(f"the page needs {PACKAGE} {VERSION}, and there is no npm to fetch it: {HELP}")
-    with tempfile.TemporaryDirectory() as folder:
-        command = [npm, "pack", f"{PACKAGE}@{VERSION}", "--silent", "--pack-destination", folder]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        found = sorted(Path(folder).glob("*.tgz"))
-        if done.returncode or not found:
-            reason = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-1]
-            raise ConfigError(f"npm could not fetch {PACKAGE} {VERSION} ({reason}): {HELP}")
-        return _read(found[0])
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [npm, "pack", f"{PACKAGE}@{VERSION}", "--silent", "--pack-destination", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-1]
+        raise ConfigError(f"npm could not fetch {PACKAGE} {VERSION} ({reason}): {HELP}")

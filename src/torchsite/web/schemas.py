@@ -152,7 +152,6 @@ class ModelOut(BaseModel):
     max_shift: float = Field(description="The largest shift in training, as a fraction of the shorter side.")
     methods: list[MethodOut]
     companions: list[str] = Field(description="Other models of the same pictures and classes.")
-    n_samples: int
     draw: bool = Field(description="Whether drawings with a pen suit the model.")
 
 

@@ -10,13 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 import uvicorn
-from web_makers import file
 
 from torchsite.web import Settings, app, create_app, questions, server
 from torchsite.web.guards import Guard, Traffic
 from torchsite.web.problems import ProblemError
 from torchsite.web.server import Server, bound
-from torchsite.web.telemetry import Telemetry
 
 ASK = "/api/explain?model=digits"
 JSON = {"Content-Type": "application/json"}
@@ -58,11 +56,6 @@ def test_a_long_value_is_refused_and_not_repeated(client, name):
 def test_a_class_of_thousands_of_digits_is_no_failure_of_the_server(client, value, digits):
     body = '{"sample": 0, "class": ' + value.format("9" * digits) + "}"
     refused(client.post(ASK, content=body, headers=JSON), 400, "malformed")
-
-
-def test_the_fields_of_a_form_have_the_same_limits(client):
-    data = {"class": "9" * 5_000}
-    refused(client.post(ASK, files={"image": file()}, data=data), 400, "malformed")
 
 
 def test_bits_are_counted_before_they_are_unpacked(client):
@@ -168,7 +161,7 @@ async def asked_of(guard, messages, **how):
 
 
 def guard(inner=answering, **settings):
-    return Guard(inner, traffic=Traffic(Settings(**settings)), telemetry=Telemetry(), paths=frozenset())
+    return Guard(inner, traffic=Traffic(Settings(**settings)))
 
 
 def piece(size, more=True):
@@ -231,10 +224,9 @@ def running(application):
 def test_at_the_end_every_open_request_is_answered(library, monkeypatch):
     started, gate = threading.Event(), threading.Event()
 
-    def slow(library, jobs):
+    def slow(library, job):
         started.set()
         gate.wait(20)
-        return []
 
     def ask(port, body):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)

@@ -4,7 +4,6 @@
 //   samples(model)                  pictures to begin with
 //   explain(model, question)        predictions, maps, figures: the answer of POST /api/explain
 //   prepare(model, file, invert)    a picture file as the model takes it, PNG in base64
-//   sweep(model, question)          a full turn as a film; null where there is nobody to draw it
 //   posthoc                         whether methods other than the model's own can be asked for
 //
 // The server answers over the network; without one, a worker runs the model in this browser. Maps come as signed

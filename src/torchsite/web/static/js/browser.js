@@ -84,7 +84,6 @@ export async function open() {
     samples: async () => page.samples,
     explain: (_, question) => worker.explain(question),
     prepare: (_, file, invert) => prepared(page.model, file, invert),
-    sweep: null,
     posthoc: false,
   };
 }

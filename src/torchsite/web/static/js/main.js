@@ -12,7 +12,7 @@ import { look } from "./maps.js";
 import { ClassBars, showDetails, showWhy, tellDetails } from "./panels.js";
 import { Row, titled } from "./rows.js";
 import { REST, tidy } from "./pose.js";
-import { copyLink, remember, saveFilm } from "./sharing.js";
+import { copyLink, remember } from "./sharing.js";
 import { Sources } from "./sources.js";
 import { Stage } from "./stage.js";
 import { START, fromAddress, poseOf } from "./state.js";
@@ -217,12 +217,6 @@ async function sweep() {
   change({ angle });
 }
 
-function saveGif() {
-  const { against, ...asked } = question(choices().filter(isLive));
-  const { model } = page.state;
-  saveFilm(page.source.sweep(model, { ...asked, angle: 0 }), `${model}-sweep.gif`).catch(complain);
-}
-
 /** Everything that follows from the answer alone. */
 function showPanels() {
   bars.show(page.answer);
@@ -243,7 +237,6 @@ function wire() {
   for (const name of Object.keys(REST)) on(name, "input", (event) => change({ [name]: Number(event.target.value) }));
   on("reset", "click", () => change({ ...REST }));
   on("sweep", "click", sweep);
-  on("gif", "click", saveGif);
   on("share", "click", () => copyLink(page.state).catch(complain));
   on("why-for", "change", (event) => change({ of: event.target.value }));
   on("why-against", "change", (event) => change({ against: event.target.value }));
@@ -277,7 +270,6 @@ function wire() {
 async function start() {
   wire();
   page.source = await answers();
-  byId("gif").hidden = !page.source.sweep;
   byId("docs").hidden = !page.source.posthoc;
   byId("where").textContent = page.source.posthoc ? "Everything is computed on this server; no picture is kept." : "Everything is computed in this browser; nothing is sent anywhere.";
   page.models = await page.source.models();

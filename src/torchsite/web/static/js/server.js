@@ -22,19 +22,20 @@ async function answered(path, options) {
 const json = (body) => ({ method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 const at = (path, model) => `${path}?model=${encodeURIComponent(model)}`;
 
-/** A picture file, whatever its size: the answer has it as the model takes it. */
-async function prepare(model, file, invert) {
-  const form = new FormData();
-  form.append("image", file);
-  form.append("invert", String(invert));
-  return (await (await answered(at("api/explain", model), { method: "POST", body: form })).json()).image;
-}
+const explain = async (model, question) => (await answered(at("api/explain", model), json(question))).json();
+
+/** A file as text: a data URI in base64. */
+const asText = (file) =>
+  new Promise((done, failed) => {
+    const reader = new FileReader();
+    Object.assign(reader, { onload: () => done(reader.result), onerror: () => failed(reader.error) });
+    reader.readAsDataURL(file);
+  });
 
 export const open = () => ({
   models: async () => (await answered("api/models")).json(),
   samples: async (model) => (await answered(at("api/samples", model))).json(),
-  explain: async (model, question) => (await answered(at("api/explain", model), json(question))).json(),
-  sweep: async (model, question) => (await answered(at("api/sweep", model), json(question))).blob(),
-  prepare,
+  explain,
+  prepare: async (model, file, invert) => (await explain(model, { image: await asText(file), invert })).image,
   posthoc: true,
 });

@@ -1,4 +1,4 @@
-// What leaves the page: the link to its state, and the film of a sweep.
+// What leaves the page: the link to its state.
 
 import { byId, settled } from "./dom.js";
 import { fitsALink, toAddress } from "./state.js";
@@ -17,17 +17,4 @@ export async function copyLink(state) {
     byId("share").textContent = "It is in the address bar";
   }
   setTimeout(() => (byId("share").textContent = "Copy link"), 2500);
-}
-
-/** Save the file that `drawn` promises; the button is off meanwhile. */
-export async function saveFilm(drawn, download) {
-  const button = byId("gif");
-  Object.assign(button, { disabled: true, textContent: "Drawing…" });
-  try {
-    const href = URL.createObjectURL(await drawn);
-    Object.assign(document.createElement("a"), { href, download }).click();
-    setTimeout(() => URL.revokeObjectURL(href), 10_000);
-  } finally {
-    Object.assign(button, { disabled: false, textContent: "Save GIF" });
-  }
 }
