@@ -10,6 +10,7 @@ from torch import Tensor
 Images = Float[Tensor, "batch channels height width"]
 Pixels = UInt8[Tensor, "batch channels height width"]
 Labels = Int64[Tensor, " batch"]
+MultiHot = Bool[Tensor, "batch classes"]
 Maps = Float[Tensor, "batch *channels rows cols"]
 Points = Float[Tensor, "batch rows cols 2"]
 Masks = Bool[Tensor, "batch rows cols"]

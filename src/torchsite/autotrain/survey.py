@@ -63,7 +63,7 @@ def survey_data(data: str, labels: Path | None = None, limit: int | None = None)
         rows, others = (labelled_rows(table, request) for request in requests)
         files = tuple(table.files[row] for row in rows)
         ours, n_test = Listing(folder.name, folder, files, (0,) * len(files), table.classes), len(others)
-        counts = tuple(table.marks[rows].sum(0).tolist())
+        counts = tuple(table.multi_hot[rows].sum(0).tolist())
     n_train = len(ours.files) if limit is None else min(limit, len(ours.files))
     return Survey(n_train, n_test, len(ours.classes), usual_side(ours), counts, usual_channels(ours))
 

@@ -45,7 +45,7 @@ def summary(
     names, probabilities = explanation.classes, explanation.probabilities[index]
     best, next_best = int(explanation.predicted[index]), int(explanation.runner_up()[index])
     first, second = question.classes(explanation, index)
-    several = explanation.several and question.why is None
+    several = explanation.multi_label and question.why is None
     if several:
         contrast = explanation.heatmaps(classes=torch.full((len(explanation.logits),), first))[index].double()
     else:
@@ -67,7 +67,7 @@ def summary(
 
 def said(explanation: Explanation | TiledExplanation, index: int) -> str:
     """The class that is predicted; all that are more likely than not, where several may be."""
-    if not explanation.several:
+    if not explanation.multi_label:
         return explanation.classes[int(explanation.predicted[index])]
     present = (explanation.logits[index] > 0).tolist()
     return ", ".join(name for name, yes in zip(explanation.classes, present, strict=True) if yes) or "none"

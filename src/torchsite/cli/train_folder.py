@@ -92,7 +92,7 @@ def write_page(
     from torchsite.report import write_report
     from torchsite.report.format import headline
 
-    folder, several = fitted.folder, prepared.test.marks is not None
+    folder, several = fitted.folder, prepared.test.multi_hot is not None
     result.save(folder / "examination.json")
     page = write_report(result, illustrate(fitted.model, prepared.test, result), folder / "report.html")
     figures: Mapping[str, Any]

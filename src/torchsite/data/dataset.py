@@ -10,15 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Bool
 from torch import Tensor
 
 from torchsite.data.margins import centre
 from torchsite.errors import ConfigError, DataError, ShapeError
 from torchsite.randomness import Rng
-from torchsite.shapes import Images, Labels, Pixels, Size
+from torchsite.shapes import Images, Labels, MultiHot, Pixels, Size
 
-Marks = Bool[Tensor, "batch classes"]
 Index = int | slice | Tensor | Sequence[int] | np.ndarray
 
 
@@ -27,7 +25,7 @@ class Dataset:
     """Labelled pictures of one size; an index, a slice or an index array selects a smaller `Dataset`.
 
     `paths` are the files that the pictures were read from, row by row; there are none if there were no files.
-    Where several labels may be true of a picture, or none, `marks` says which; its `labels` then are the
+    Where several labels may be true of a picture, or none, `multi_hot` says which; its `labels` then are the
     rarest of those that are true, and 0 where none is. `larger` are pictures of which `images` are the
     centres, if they are kept with a margin (`margins.py`).
     """
@@ -39,7 +37,7 @@ class Dataset:
     split: str = ""
     skipped: int = 0
     paths: tuple[Path, ...] = ()
-    marks: Marks | None = None
+    multi_hot: MultiHot | None = None
     larger: Pixels | None = None
 
     def __post_init__(self) -> None:
@@ -50,12 +48,13 @@ class Dataset:
             raise ShapeError(
                 f"paths: expected {len(self.labels)}, one for each image, or none, got {len(self.paths)}"
             )
-        if self.marks is not None and (
-            self.marks.dtype != torch.bool or self.marks.shape != (len(self.labels), len(self.classes))
+        if self.multi_hot is not None and (
+            self.multi_hot.dtype != torch.bool
+            or self.multi_hot.shape != (len(self.labels), len(self.classes))
         ):
             raise ShapeError(
-                f"marks: expected bool of shape {(len(self.labels), len(self.classes))}, one row an image, "
-                f"got {self.marks.dtype} of {tuple(self.marks.shape)}"
+                f"multi_hot: expected bool of shape {(len(self.labels), len(self.classes))}, "
+                f"one row for each image, got {self.multi_hot.dtype} of {tuple(self.multi_hot.shape)}"
             )
         lowest, highest = (int(end) for end in self.labels.aminmax()) if len(self.labels) else (0, 0)
         if lowest < 0 or highest >= max(1, len(self.classes)):
@@ -71,10 +70,12 @@ class Dataset:
         rows = as_rows(index, len(self))
         kept = torch.arange(len(self))[rows].tolist() if self.paths else []
         paths = tuple(self.paths[row] for row in kept)
-        marks = None if self.marks is None else self.marks[rows]
+        multi_hot = None if self.multi_hot is None else self.multi_hot[rows]
         larger = None if self.larger is None else self.larger[rows]
         images = self.images[rows] if larger is None else centre(larger, self.size)
-        return replace(self, images=images, labels=self.labels[rows], paths=paths, marks=marks, larger=larger)
+        return replace(
+            self, images=images, labels=self.labels[rows], paths=paths, multi_hot=multi_hot, larger=larger
+        )
 
     def __iter__(self) -> Iterator["Dataset"]:
         return (self[row] for row in range(len(self)))
@@ -111,8 +112,8 @@ class Dataset:
     @property
     def counts(self) -> tuple[int, ...]:
         """How many pictures each class has."""
-        if self.marks is not None:
-            return tuple(self.marks.sum(0).tolist())
+        if self.multi_hot is not None:
+            return tuple(self.multi_hot.sum(0).tolist())
         return tuple(torch.bincount(self.labels, minlength=len(self.classes)).tolist())
 
     def spread(self, n: int | None) -> "Dataset":

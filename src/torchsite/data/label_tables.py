@@ -18,13 +18,14 @@ from pathlib import Path
 
 import torch
 
-from torchsite.data.dataset import Dataset, Marks
+from torchsite.data.dataset import Dataset
 from torchsite.data.folders import held_out
 from torchsite.data.imagecache import Listing, read_pictures
 from torchsite.data.request import SPLITS, Request
 from torchsite.errors import DataError
 from torchsite.files import regular
 from torchsite.randomness import make_rng
+from torchsite.shapes import MultiHot
 
 YES, NO = ("1", "1.0", "true", "yes", "y", "x"), ("0", "0.0", "false", "no", "n", "", "-1", "-1.0")
 SPLIT = "split"
@@ -35,7 +36,7 @@ class LabelTable:
     """Files, which labels are true of each, and the half that each is in, if the table says so."""
 
     files: tuple[str, ...]
-    marks: Marks
+    multi_hot: MultiHot
     classes: tuple[str, ...]
     halves: tuple[str, ...] = ()
 
@@ -64,21 +65,23 @@ def read_label_table(path: Path, folder: Path) -> LabelTable:
         raise DataError(f"{path}: expected a column of files and columns of labels, got {names}")
     cells = [[row[i].strip() for i in columns] for row in lines]
     if len(columns) == 1 and not all(row[0].lower() in (*YES, *NO) for row in cells):
-        classes, marks = _from_names(cells)
+        classes, multi_hot = _from_names(cells)
     else:
         classes = tuple(names[i] for i in columns)
-        marks = [[_yes(value, path, number) for value in row] for number, row in enumerate(cells, start=2)]
+        multi_hot = [
+            [_yes(value, path, number) for value in row] for number, row in enumerate(cells, start=2)
+        ]
     if len(set(classes)) != len(classes) or len(classes) < 2:
         raise DataError(f"{path}: expected two labels or more, each once, got {list(classes)}")
     halves = () if place is None else tuple(_half(row[place], path) for row in lines)
-    return LabelTable(tuple(row[0].strip() for row in lines), torch.tensor(marks), classes, halves)
+    return LabelTable(tuple(row[0].strip() for row in lines), torch.tensor(multi_hot), classes, halves)
 
 
 def load_labelled(folder: Path, table: LabelTable, request: Request) -> Dataset:
     """One half of the pictures of a table, decoded once into the cache."""
     if len(set(table.files)) != len(table.files):
         raise DataError("the table names a file twice: keep one line for each")
-    primary, rows = rarest(table.marks), labelled_rows(table, request)
+    primary, rows = rarest(table.multi_hot), labelled_rows(table, request)
     if not rows:
         raise DataError(f"the table has no picture in the half {request.half!r}: correct its column `split`")
     listing = Listing(
@@ -90,13 +93,13 @@ def load_labelled(folder: Path, table: LabelTable, request: Request) -> Dataset:
     )
     place = {file: row for row, file in enumerate(table.files)}
     pictures, kept = read_pictures(listing, request)
-    return replace(pictures, marks=table.marks[[place[file] for file in kept.files]])
+    return replace(pictures, multi_hot=table.multi_hot[[place[file] for file in kept.files]])
 
 
-def rarest(marks: Marks) -> list[int]:
+def rarest(multi_hot: MultiHot) -> list[int]:
     """Of the labels that are true of each picture the one with the fewest pictures; 0 if none is."""
-    counts = marks.sum(0).expand(len(marks), -1).masked_fill(~marks, len(marks) + 1)
-    found: list[int] = torch.where(marks.any(1), counts.argmin(1), 0).tolist()
+    counts = multi_hot.sum(0).expand(len(multi_hot), -1).masked_fill(~multi_hot, len(multi_hot) + 1)
+    found: list[int] = torch.where(multi_hot.any(1), counts.argmin(1), 0).tolist()
     return found
 
 
@@ -107,7 +110,8 @@ def labelled_rows(table: LabelTable, request: Request) -> list[int]:
         return [row for row in everything if table.halves[row] == request.half]
     rng = make_rng(request.seed, "split", request.name)
     strata = [
-        p if mark else -1 for p, mark in zip(rarest(table.marks), table.marks.any(1).tolist(), strict=True)
+        p if mark else -1
+        for p, mark in zip(rarest(table.multi_hot), table.multi_hot.any(1).tolist(), strict=True)
     ]
     test = held_out(strata, table.files, request.holdout, rng)
     return [row for row in everything if (row in test) == (request.half == "test")]

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Bool
 from torch import Tensor
 from torchmetrics.functional.classification import (
     binary_auroc,
@@ -34,7 +33,7 @@ from torchmetrics.functional.classification import (
 )
 
 from torchsite.metrics.estimate import Estimate, plain
-from torchsite.shapes import Labels, Logits
+from torchsite.shapes import Labels, Logits, MultiHot
 
 N_BINS = 10
 N_POINTS = 41
@@ -43,8 +42,6 @@ AREAS: Mapping[str, Callable[..., Tensor]] = {
     "average_precision": binary_average_precision,
     "auroc": binary_auroc,
 }
-
-MultiHot = Bool[Tensor, "batch classes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,11 +135,11 @@ class LabelAnswers:
     """The logits of some pictures beside the labels that are true of them."""
 
     logits: Logits
-    marks: MultiHot
+    multi_hot: MultiHot
 
     def curves(self, label: int) -> dict[str, list[list[float]]] | None:
         """Points of both curves from strict to lenient, thinned; None if true of all pictures or of none."""
-        scores, truth = self.logits[:, label].sigmoid(), self.marks[:, label].long()
+        scores, truth = self.logits[:, label].sigmoid(), self.multi_hot[:, label].long()
         if not 0 < int(truth.sum()) < len(truth):
             return None
         alarms, hits, _ = binary_roc(scores, truth)
@@ -154,27 +151,27 @@ class LabelAnswers:
 
     def surest(self) -> list[tuple[int, int]]:
         """For each label that any picture has: the position of that with the largest logit, and the label."""
-        scores = self.logits.masked_fill(~self.marks, -torch.inf)
-        labels: list[int] = self.marks.any(0).nonzero()[:, 0].tolist()
+        scores = self.logits.masked_fill(~self.multi_hot, -torch.inf)
+        labels: list[int] = self.multi_hot.any(0).nonzero()[:, 0].tolist()
         return [(int(scores[:, label].argmax()), label) for label in labels]
 
     def mistakes(self, n: int) -> list[tuple[int, int]]:
         """Positions and labels of the answers that are furthest on the wrong side."""
-        wrong = torch.where(self.marks, -self.logits, self.logits)
+        wrong = torch.where(self.multi_hot, -self.logits, self.logits)
         order = wrong.flatten().argsort(descending=True)[:n].tolist()
-        places = [divmod(place, self.marks.shape[1]) for place in order]
+        places = [divmod(place, self.multi_hot.shape[1]) for place in order]
         return [place for place in places if wrong[place] > 0]
 
 
-def label_figures(logits: Logits, marks: MultiHot, classes: Sequence[str]) -> dict[str, Any]:
+def label_figures(logits: Logits, multi_hot: MultiHot, classes: Sequence[str]) -> dict[str, Any]:
     """The figures of labels; what cannot be measured, since a label is true of all or of none, is None."""
-    labels = {name: _figures(logits[:, i], marks[:, i]) for i, name in enumerate(classes)}
+    labels = {name: _figures(logits[:, i], multi_hot[:, i]) for i, name in enumerate(classes)}
     means = {}
     for figure in AREAS:
         known = [found[figure] for found in labels.values() if found[figure] is not None]
         means[figure] = sum(known) / len(known) if known else None
-    right = int(((logits > 0) == marks).sum())
-    return {"labels": labels, "mean": means, "right_answers": plain(wilson(right, marks.numel()))}
+    right = int(((logits > 0) == multi_hot).sum())
+    return {"labels": labels, "mean": means, "right_answers": plain(wilson(right, multi_hot.numel()))}
 
 
 def _figures(scores: Tensor, truth: Tensor) -> dict[str, Any]:

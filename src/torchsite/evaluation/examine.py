@@ -96,7 +96,7 @@ def examine(
         values["data"]["training"] = _described(training)
     if log is not None:
         values["training"] = read_log(log)
-    if data.marks is not None:
+    if data.multi_hot is not None:
         values |= _of_labels(model, sample, rows, Poses(model.config.family, 1, seed), batch_size)
         return Result("examination", values, config, seed, time.monotonic() - started)
     poses = Poses(model.config.family, n_transforms, seed)
@@ -164,21 +164,21 @@ def _of_labels(
     model: SITE | BlackBox, sample: Dataset, rows: Labels, poses: Poses, batch_size: int
 ) -> dict[str, Any]:
     """The figures of each label as they are and in poses; its examples; the worst mistakes."""
-    assert sample.marks is not None
+    assert sample.multi_hot is not None
     logits, posed = (ask(model, sample, how, batch_size).logits for how in (None, poses))
-    found = LabelAnswers(logits, sample.marks)
+    found = LabelAnswers(logits, sample.multi_hot)
 
     def shown(position: int, label: int) -> dict[str, Any]:
         return {
             "row": int(rows[position]),
             "position": position,
             "label": label,
-            "true": bool(found.marks[position, label]),
+            "true": bool(found.multi_hot[position, label]),
             "probability": float(logits[position, label].sigmoid()),
         }
 
-    values = label_figures(logits, sample.marks, sample.classes) | {
-        "posed": label_figures(posed, sample.marks, sample.classes),
+    values = label_figures(logits, sample.multi_hot, sample.classes) | {
+        "posed": label_figures(posed, sample.multi_hot, sample.classes),
         "curves": {name: found.curves(label) for label, name in enumerate(sample.classes)},
         "examples": [shown(*place) for place in found.surest()],
         "mistakes": [shown(*place) for place in found.mistakes(N_MISTAKES)],
@@ -225,9 +225,9 @@ def check_data(model: SITE | BlackBox, data: Dataset) -> None:
         raise DataError(f"the model knows the classes {list(known)}, {data.title} has {list(classes)}")
     if len(data) < 2:
         raise DataError(f"{data.title}: expected at least two pictures to examine, got {len(data)}")
-    if model.config.several != (data.marks is not None):
+    if model.config.multi_label != (data.multi_hot is not None):
         kinds = ("one class for each picture", "several labels or none")
-        answers, has = kinds[model.config.several], kinds[data.marks is not None]
+        answers, has = kinds[model.config.multi_label], kinds[data.multi_hot is not None]
         raise DataError(f"the model answers with {answers}, {data.title} has {has}")
 
 

@@ -55,7 +55,7 @@ class MistakeMaps(NamedTuple):
 
     true: Heatmaps
     said: Heatmaps
-    why: Heatmaps
+    contrast: Heatmaps
 
 
 class Mistakes(NamedTuple):

@@ -81,7 +81,7 @@ class ModelConfig(Architecture):
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     family: TransformFamily = field(default_factory=TransformFamily)
-    several: bool = False  # whether several classes may be true of a picture, or none
+    multi_label: bool = False  # whether several classes may be true of a picture, or none
     margin: float = 1.0  # files are decoded so many times larger, and their centre is what the model sees
     version: str = __version__
 
@@ -118,7 +118,7 @@ class SiteConfig(SiteArchitecture, ModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.several and self.zero_sum:
+        if self.multi_label and self.zero_sum:
             raise ConfigError(
                 "zero_sum: evidence relative to all classes means nothing where several are true: drop it"
             )
@@ -145,6 +145,8 @@ CONFIGS: dict[str, type[ModelConfig]] = {
     "site": SiteConfig,
     "black_box": BlackBoxConfig,
 }
+# The earlier names of fields, in files of versions up to 0.1.
+RENAMED: Mapping[str, str] = {"several": "multi_label"}
 # The keys of black boxes in files of versions up to 0.1: new names, or None for what they never had.
 OLD_KEYS: Mapping[str, str | None] = {
     "generator": "encoder_of",
@@ -160,10 +162,16 @@ def read_mapping(values: Any) -> ModelConfig:
     kind = values.get("kind") if isinstance(values, Mapping) else None
     if not isinstance(kind, str) or kind not in CONFIGS:
         raise ConfigError(f"kind: expected one of {', '.join(CONFIGS)}, got {kind!r}")
+    values = with_new_names(values)
     if kind == "black_box":
         renamed = {OLD_KEYS.get(name, name): value for name, value in values.items()}
         values = {name: value for name, value in renamed.items() if name is not None}
     return from_mapping(CONFIGS[kind], values)
+
+
+def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a model's configuration by their names of today."""
+    return {RENAMED.get(name, name): value for name, value in values.items()}
 
 
 def describe(

@@ -42,7 +42,7 @@ class EvidenceSums:
     """What follows from evidence alone, of whatever resolution: the answer is its sum."""
 
     evidence: Float[Tensor, "batch classes rows cols"]
-    several: bool
+    multi_label: bool
 
     @property
     def logits(self) -> Logits:
@@ -52,7 +52,7 @@ class EvidenceSums:
     @property
     def probabilities(self) -> Logits:
         """The softmax of the logits; their sigmoid, where several classes may be true."""
-        return self.logits.sigmoid() if self.several else self.logits.softmax(1)
+        return self.logits.sigmoid() if self.multi_label else self.logits.softmax(1)
 
     @property
     def predicted(self) -> Labels:
@@ -74,7 +74,7 @@ class Explanation(EvidenceSums):
     evidence: Float[Tensor, "batch classes rows cols"]
     product_scale: float
     classes: tuple[str, ...]
-    several: bool = False
+    multi_label: bool = False
     gallery: Gallery | None = None
 
     def __len__(self) -> int:
@@ -88,7 +88,7 @@ class Explanation(EvidenceSums):
     @property
     def present(self) -> Bool[Tensor, "batch classes"]:
         """Which classes are said of each picture: those more likely than not, or the most likely one."""
-        if self.several:
+        if self.multi_label:
             return self.logits > 0
         return torch.nn.functional.one_hot(self.predicted, self.logits.shape[1]).bool()
 

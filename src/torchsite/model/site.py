@@ -83,7 +83,7 @@ class SITE(ImageClassifier):
 
     Parts are named, or modules of your own; `mean` and `std` are subtracted from and divided out of pictures,
     `family` are the poses to be trained for. With `zero_sum` evidence is relative to all classes, with
-    `several` more than one class may be true of a picture. What is None, the feature extractor decides. A
+    `multi_label` more than one class may be true of a picture. What is None, the feature extractor decides. A
     pretrained extractor loads its weights, unless `pretrained` is False. Fails with `ConfigError` if parts
     do not fit together.
     """
@@ -107,7 +107,7 @@ class SITE(ImageClassifier):
         activation: str | None = None,
         product_scale: float | None = None,
         zero_sum: bool = False,
-        several: bool = False,
+        multi_label: bool = False,
         extractor_options: Mapping[str, Any] | None = None,
         generator_options: Mapping[str, Any] | None = None,
         pretrained: bool = True,
@@ -123,7 +123,7 @@ class SITE(ImageClassifier):
             "activation": activation,
             "product_scale": product_scale,
             "zero_sum": zero_sum,
-            "several": several,
+            "multi_label": multi_label,
             "extractor_options": extractor_options,
             "generator_options": generator_options,
         }
@@ -231,6 +231,6 @@ class SITE(ImageClassifier):
             run.evidence,
             self.product_scale,
             self.classes,
-            self.config.several,
+            self.config.multi_label,
             self.gallery,
         )

@@ -27,7 +27,7 @@ class TiledExplanation(EvidenceSums):
     evidence: ClassHeatmaps
     places: tuple[tuple[int, int], ...]
     classes: tuple[str, ...]
-    several: bool = False
+    multi_label: bool = False
 
     def heatmaps(self, *, classes: Labels) -> Heatmaps:
         """The evidence for one class."""
@@ -65,7 +65,7 @@ def explain_tiled(
         for place, tile in zip(some, maps, strict=True):
             _at(total, place, (height, width)).add_(tile)
     evidence = (total / len(places)).to(picture.dtype)
-    return TiledExplanation(picture, evidence, places, model.classes, model.config.several)
+    return TiledExplanation(picture, evidence, places, model.classes, model.config.multi_label)
 
 
 def starts(n: int, side: int, overlap: float) -> list[int]:

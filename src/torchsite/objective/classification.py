@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from torchsite.shapes import Labels, Logits, Scalar
+from torchsite.shapes import Labels, Logits, MultiHot, Scalar
 
 ClassWeights = Float[Tensor, " classes"]
-Marks = Bool[Tensor, "batch classes"]
 
 
 def classification_loss(
@@ -27,15 +26,15 @@ def classification_loss(
     return (weights[labels] * losses).mean()
 
 
-def several_loss(logits: Logits, marks: Marks, weights: ClassWeights | None = None) -> Scalar:
+def multi_label_loss(logits: Logits, multi_hot: MultiHot, weights: ClassWeights | None = None) -> Scalar:
     """Binary cross-entropy of each logit, where several classes may be true; `weights` are those of a yes."""
-    return F.binary_cross_entropy_with_logits(logits, marks.to(logits), pos_weight=weights)
+    return F.binary_cross_entropy_with_logits(logits, multi_hot.to(logits), pos_weight=weights)
 
 
-def yes_weights(marks: Marks) -> ClassWeights:
+def yes_weights(multi_hot: MultiHot) -> ClassWeights:
     """How many pictures a class is not true of for each that it is, at most a hundred."""
-    yes = marks.sum(0).double()
-    return ((len(marks) - yes) / yes.clamp_min(1)).clamp(0.01, 100).float()
+    yes = multi_hot.sum(0).double()
+    return ((len(multi_hot) - yes) / yes.clamp_min(1)).clamp(0.01, 100).float()
 
 
 def balanced_weights(counts: Sequence[int]) -> ClassWeights:

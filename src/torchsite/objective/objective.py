@@ -16,11 +16,11 @@ from torchsite.data import Dataset
 from torchsite.model import SITE, ImageClassifier
 from torchsite.model.base import dtype_of
 from torchsite.objective.batch import Batch
-from torchsite.objective.classification import ClassWeights, Marks, classification_loss, several_loss
+from torchsite.objective.classification import ClassWeights, classification_loss, multi_label_loss
 from torchsite.objective.targets import to_unit
 from torchsite.objective.term import Memory, Step, Term
 from torchsite.objective.views import View, fill_corners, join_views
-from torchsite.shapes import Features, Logits, Scalar
+from torchsite.shapes import Features, Logits, MultiHot, Scalar
 
 
 class Outcome(NamedTuple):
@@ -36,7 +36,7 @@ class Objective(nn.Module, abc.ABC):
     model: ImageClassifier
     views: tuple[View, ...]
     class_weights: Tensor | None
-    marks: Tensor | None
+    multi_hot: Tensor | None
     label_smoothing: float
 
     @abc.abstractmethod
@@ -45,18 +45,18 @@ class Objective(nn.Module, abc.ABC):
 
     def classification(self, logits: Logits, batch: Batch, counts: Sequence[int]) -> Scalar:
         """The classification loss of views that show the first `counts` pictures of the batch each."""
-        if self.marks is None:
+        if self.multi_hot is None:
             labels = torch.cat([batch.labels[:n] for n in counts])
             return classification_loss(logits, labels, self.label_smoothing, self.class_weights)
-        marks = self.marks[batch.rows.to(self.marks.device)]
-        return several_loss(logits, torch.cat([marks[:n] for n in counts]), self.class_weights)
+        multi_hot = self.multi_hot[batch.rows.to(self.multi_hot.device)]
+        return multi_label_loss(logits, torch.cat([multi_hot[:n] for n in counts]), self.class_weights)
 
     def right(self, logits: Logits, batch: Batch, counts: Sequence[int]) -> Scalar:
         """The share of right answers in these views."""
-        if self.marks is None:
+        if self.multi_hot is None:
             return (logits.argmax(1) == torch.cat([batch.labels[:n] for n in counts])).float().mean()
-        marks = self.marks[batch.rows.to(self.marks.device)]
-        return ((logits > 0) == torch.cat([marks[:n] for n in counts])).float().mean()
+        multi_hot = self.multi_hot[batch.rows.to(self.multi_hot.device)]
+        return ((logits > 0) == torch.cat([multi_hot[:n] for n in counts])).float().mean()
 
     def learn(self, batch: Batch, features: Features | None) -> None:
         """Let the memories take note of a whole step."""
@@ -78,11 +78,11 @@ class SiteObjective(Objective):
         corners: tuple[str, ...] = ("black",),
         label_smoothing: float = 0.0,
         class_weights: ClassWeights | None = None,
-        marks: Marks | None = None,
+        multi_hot: MultiHot | None = None,
     ) -> None:
         super().__init__()
         self.register_buffer("class_weights", class_weights, persistent=False)
-        self.register_buffer("marks", marks, persistent=False)
+        self.register_buffer("multi_hot", multi_hot, persistent=False)
         for term in terms:
             term.check(model)
         self.model, self.terms, self.label_smoothing = model, tuple(terms), label_smoothing
@@ -140,11 +140,11 @@ class BlackBoxObjective(Objective):
         corners: tuple[str, ...] = ("black",),
         label_smoothing: float = 0.0,
         class_weights: ClassWeights | None = None,
-        marks: Marks | None = None,
+        multi_hot: MultiHot | None = None,
     ) -> None:
         super().__init__()
         self.register_buffer("class_weights", class_weights, persistent=False)
-        self.register_buffer("marks", marks, persistent=False)
+        self.register_buffer("multi_hot", multi_hot, persistent=False)
         self.model, self.label_smoothing = model, label_smoothing
         self.views = fill_corners(views_of_black_box(terms, views), corners)
         self.run = model.forward

@@ -80,7 +80,7 @@ class TransformationTerm(Term, name="transformation"):
 
     def memory(self, model: SITE, data: Dataset) -> TargetSource:
         """The source of the targets, which learns from every step."""
-        if data.marks is not None:
+        if data.multi_hot is not None:
             raise ConfigError(
                 "terms: transformation compares prototypes with pictures of one class, but several labels "
                 "may be true of these: use equivariance or additive_evidence"

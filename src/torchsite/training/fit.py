@@ -148,11 +148,12 @@ def _check_fit(model: ImageClassifier, data: Dataset) -> None:
             f"the model takes pictures of {model.config.image_shape}, "
             f"{data.name} has {tuple(data.images.shape[1:])}: build the model for this data"
         )
-    if model.config.several != (data.marks is not None):
+    labelled = data.multi_hot is not None
+    if model.config.multi_label != labelled:
         kinds = ("one class for each picture", "several labels or none")
         raise DataError(
-            f"the model answers with {kinds[model.config.several]}, {data.name} has "
-            f"{kinds[data.marks is not None]}: build the model with several={data.marks is not None}"
+            f"the model answers with {kinds[model.config.multi_label]}, {data.name} has {kinds[labelled]}: "
+            f"build the model with multi_label={labelled}"
         )
     names, unnamed = model.config.classes, class_names(None, model.config.n_classes)
     if len(data.classes) != len(names) or names not in (unnamed, tuple(data.classes)):
@@ -216,13 +217,13 @@ def make_objective(model: ImageClassifier, data: Dataset, config: TrainingConfig
     """What is minimised for this kind of model."""
     weights = None
     if config.class_weights == "balanced":  # rare classes count as much as others
-        weights = balanced_weights(data.counts) if data.marks is None else yes_weights(data.marks)
+        weights = balanced_weights(data.counts) if data.multi_hot is None else yes_weights(data.multi_hot)
     options: dict[str, Any] = {
         "views": config.own_views,
         "corners": config.corners,
         "label_smoothing": config.label_smoothing,
         "class_weights": weights,
-        "marks": data.marks,
+        "multi_hot": data.multi_hot,
     }
     if isinstance(model, SITE):
         return SiteObjective(model, data, config.terms, **options)

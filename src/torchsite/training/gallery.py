@@ -104,7 +104,7 @@ class Candidates:
 
 
 def _candidates(data: Dataset, label: int, n: int, rng: Rng) -> Labels:
-    rows = (data.labels == label if data.marks is None else data.marks[:, label]).nonzero()[:, 0]
+    rows = (data.labels == label if data.multi_hot is None else data.multi_hot[:, label]).nonzero()[:, 0]
     return rows[torch.randperm(len(rows), generator=rng)[:n]]
 
 
@@ -118,7 +118,7 @@ def _look(model: SITE, data: Dataset, rows: Labels, label: int, decoder: Decoder
         if decoder is not None:
             run = replace(model.answer(F.interpolate(shown, images.shape[-2:])), features=run.features)
         best = run.logits.argmax(1) == label
-        named = run.logits[:, label] > 0 if model.config.several else best
+        named = run.logits[:, label] > 0 if model.config.multi_label else best
         found.append((as_bytes(small(shown)), as_keys(run.features).half().cpu(), named.cpu()))
     return Candidates(*(torch.cat(part) for part in zip(*found, strict=True)))
 

@@ -124,7 +124,7 @@ def build_model(settings: ModelSettings, data: Dataset, config: TrainingConfig) 
         "image_shape": (channels, height, width),
         "classes": data.classes,
         "family": config.family,
-        "several": data.marks is not None,
+        "multi_label": data.multi_hot is not None,
         "margin": data.margin,
     }
     with torch.random.fork_rng(devices=[]):

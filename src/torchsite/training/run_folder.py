@@ -23,6 +23,7 @@ from torchsite.distributed import is_first, notes_of_all_ranks
 from torchsite.errors import ConfigError
 from torchsite.files import write_atomically
 from torchsite.model import ImageClassifier
+from torchsite.model.config import with_new_names
 from torchsite.training.config import TrainingConfig
 from torchsite.training.precision import Precision
 from torchsite.training.recipes import without_gone
@@ -80,7 +81,7 @@ def check_run(folder: Path, description: Mapping[str, Any]) -> Precision:
         precision = from_mapping(Precision, begun.pop("precision"))
         # A run begun before a field existed was begun with its default.
         config = from_mapping(TrainingConfig, without_gone(begun["training"]))
-        then = dict(_flat({**begun, "training": _training(config)}))
+        then = dict(_flat({**begun, "training": _training(config), "model": with_new_names(begun["model"])}))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ConfigError(
             f"{path}, which says how this run was begun, cannot be read ({error}): delete {folder}, or name "
@@ -101,8 +102,8 @@ def fingerprint(data: Dataset) -> str:
     """A short checksum of the labels and of pictures spread over the data."""
     rows = torch.linspace(0, len(data) - 1, min(len(data), N_SAMPLED)).long()
     digest = hashlib.sha256(data.labels.numpy().tobytes())
-    if data.marks is not None:
-        digest.update(data.marks.numpy().tobytes())
+    if data.multi_hot is not None:
+        digest.update(data.multi_hot.numpy().tobytes())
     digest.update(data.images[rows].numpy().tobytes())
     return digest.hexdigest()[:16]
 

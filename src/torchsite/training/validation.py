@@ -27,8 +27,8 @@ def validate(model: ImageClassifier, data: Dataset, config: TrainingConfig, shar
             number = int(rows[0]) // PART
             rng = make_rng(config.seed, "validation", number)
             images, labels = look_up(data, rows, like)
-            marks = None if data.marks is None else data.marks[rows].to(like.device)
-            measured = measures(model, images, labels, config.family, rng, marks)
+            multi_hot = None if data.multi_hot is None else data.multi_hot[rows].to(like.device)
+            measured = measures(model, images, labels, config.family, rng, multi_hot)
             found.append((number, len(rows), measured))
     parts = sorted((part for parts in notes_of_all_ranks(found) for part in parts), key=lambda part: part[0])
     total = sum(n for _, n, _ in parts)
@@ -44,11 +44,11 @@ def measures(
     labels: Labels,
     family: TransformFamily,
     rng: Rng,
-    marks: Tensor | None = None,
+    multi_hot: Tensor | None = None,
 ) -> dict[str, float]:
     """Accuracy upright and in random poses; for SITE, also how well the explanation follows the picture.
 
-    With `marks`, where several labels may be true, the accuracy is that of all single answers.
+    With `multi_hot`, where several labels may be true, the accuracy is that of all single answers.
     """
     figures = {}
     if isinstance(model, SITE):
@@ -60,7 +60,7 @@ def measures(
     pose = family.sample(len(images), rng=rng).to(images.device)
     found = (model(pictures) for pictures in (images, pose(images)))
     upright, posed = (
-        logits.argmax(1) == labels if marks is None else (logits > 0) == marks for logits in found
+        logits.argmax(1) == labels if multi_hot is None else (logits > 0) == multi_hot for logits in found
     )
     accuracies = {"accuracy": float(upright.float().mean()), "posed accuracy": float(posed.float().mean())}
     return accuracies | figures

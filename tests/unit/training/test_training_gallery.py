@@ -21,13 +21,15 @@ def site(**options):
         return SITE("pyramid", "lateral", 3, image_shape=SHAPE, extractor_options=OPTIONS, **options)
 
 
-def data(n=60, marks=None):
+def data(n=60, multi_hot=None):
     rng = make_rng(0, "pictures")
     smooth = torch.nn.functional.interpolate(
         torch.rand(n, 3, 3, 4, generator=rng), SHAPE[1:], mode="bilinear"
     )
     images = (smooth * 255).round().to(torch.uint8)
-    return Dataset(images, torch.arange(n) % 3, ("a", "b", "c"), name="smooth", split="train", marks=marks)
+    return Dataset(
+        images, torch.arange(n) % 3, ("a", "b", "c"), name="smooth", split="train", multi_hot=multi_hot
+    )
 
 
 def unchanged(model, work):
@@ -107,10 +109,10 @@ def test_reconstructed_exemplars_are_not_the_pictures():
 
 
 def test_where_several_labels_are_true_each_has_exemplars():
-    marks = torch.zeros(60, 3, dtype=torch.bool)
-    marks[:, 0], marks[::2, 1], marks[:6, 2] = True, True, True
+    multi_hot = torch.zeros(60, 3, dtype=torch.bool)
+    multi_hot[:, 0], multi_hot[::2, 1], multi_hot[:6, 2] = True, True, True
     gallery = make_gallery(
-        site(several=True), data(marks=marks), rng=make_rng(0), per_class=8, n_candidates=10
+        site(multi_label=True), data(multi_hot=multi_hot), rng=make_rng(0), per_class=8, n_candidates=10
     )
     assert gallery.labels.bincount().tolist() == [8, 8, 6]
 

@@ -18,7 +18,7 @@ from torchsite.evaluation.answers import label_figures
 from torchsite.evaluation.examine import ask, examine
 from torchsite.evaluation.illustrate import illustrate
 from torchsite.model import SITE
-from torchsite.objective.classification import several_loss, yes_weights
+from torchsite.objective.classification import multi_label_loss, yes_weights
 from torchsite.report import write_report
 from torchsite.training import fit
 from training_makers import PYRAMID, make_config
@@ -32,11 +32,13 @@ def cache(tmp_path, monkeypatch):
 def corners(n=80, seed=0):
     """A bright square above on the left, below on the right, both or none."""
     rng = torch.Generator().manual_seed(seed)
-    marks = torch.rand(n, 2, generator=rng) < 0.5
+    multi_hot = torch.rand(n, 2, generator=rng) < 0.5
     pixels = torch.randint(0, 60, (n, 1, 16, 16), generator=rng, dtype=torch.uint8)
-    pixels[marks[:, 0], :, 1:7, 1:7] = 230
-    pixels[marks[:, 1], :, 9:15, 9:15] = 230
-    return Dataset(pixels, torch.tensor(rarest(marks)), ("above", "below"), "corners", marks=marks)
+    pixels[multi_hot[:, 0], :, 1:7, 1:7] = 230
+    pixels[multi_hot[:, 1], :, 9:15, 9:15] = 230
+    return Dataset(
+        pixels, torch.tensor(rarest(multi_hot)), ("above", "below"), "corners", multi_hot=multi_hot
+    )
 
 
 def site(**options):
@@ -50,47 +52,47 @@ def site(**options):
 
 
 def test_each_label_is_learnt_and_has_a_map_of_its_own(tmp_path):
-    data, model = corners(), site(several=True)
+    data, model = corners(), site(multi_label=True)
     terms = [{"name": "equivariance", "weight": 0.1}]
     family = {"max_rotation": 10.0, "max_shift": 0.05}
     config = make_config(epochs=25, batch_size=16, terms=terms, learning_rate=0.01, family=family)
     fit(model, data, config, validation=corners(20, 1), folder=tmp_path)
     unseen = corners(60, seed=2)
-    found = label_figures(ask(model, unseen, None, 32).logits, unseen.marks, unseen.classes)
+    found = label_figures(ask(model, unseen, None, 32).logits, unseen.multi_hot, unseen.classes)
     assert found["mean"]["auroc"] > 0.9
     explanation = model.explain(corners(4, seed=3))
     assert torch.equal(explanation.probabilities, explanation.logits.sigmoid())
     assert torch.equal(explanation.present, explanation.logits > 0)
     again = SITE.from_pretrained(tmp_path / "model")
-    assert again.config.several
+    assert again.config.multi_label
 
 
 def test_marks_go_with_their_pictures():
     data = corners(10)
-    assert torch.equal(data[[3, 1]].marks, data.marks[[3, 1]])
-    assert data.counts == tuple(data.marks.sum(0).tolist())
-    with pytest.raises(ShapeError, match="marks"):
-        Dataset(data.images, data.labels, data.classes, marks=data.marks[:5])
+    assert torch.equal(data[[3, 1]].multi_hot, data.multi_hot[[3, 1]])
+    assert data.counts == tuple(data.multi_hot.sum(0).tolist())
+    with pytest.raises(ShapeError, match="multi_hot"):
+        Dataset(data.images, data.labels, data.classes, multi_hot=data.multi_hot[:5])
 
 
 def test_what_means_nothing_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="zero_sum"):
-        site(several=True, zero_sum=True)
-    with pytest.raises(DataError, match="several=True"):
+        site(multi_label=True, zero_sum=True)
+    with pytest.raises(DataError, match="multi_label=True"):
         fit(site(), corners(), make_config(terms=[]), folder=tmp_path)
     with pytest.raises(ConfigError, match="transformation"):
-        fit(site(several=True), corners(), make_config(), folder=tmp_path)
+        fit(site(multi_label=True), corners(), make_config(), folder=tmp_path)
 
 
 def test_the_loss_is_zero_for_sure_and_right_answers_and_rare_labels_weigh_more():
-    marks = torch.tensor([[True, False], [False, False], [False, False], [True, True]])
-    assert float(several_loss((marks.float() - 0.5) * 100, marks)) == pytest.approx(0, abs=1e-6)
-    assert yes_weights(marks).tolist() == [1.0, 3.0]
+    multi_hot = torch.tensor([[True, False], [False, False], [False, False], [True, True]])
+    assert float(multi_label_loss((multi_hot.float() - 0.5) * 100, multi_hot)) == pytest.approx(0, abs=1e-6)
+    assert yes_weights(multi_hot).tolist() == [1.0, 3.0]
 
 
 def test_figures_of_each_label():
-    marks = torch.tensor([[True, True], [False, True], [True, True]])
-    found = label_figures(torch.tensor([[2.0, 1.0], [-1.0, -1.0], [1.0, 3.0]]), marks, ("a", "b"))
+    multi_hot = torch.tensor([[True, True], [False, True], [True, True]])
+    found = label_figures(torch.tensor([[2.0, 1.0], [-1.0, -1.0], [1.0, 3.0]]), multi_hot, ("a", "b"))
     assert found["labels"]["a"]["auroc"] == found["labels"]["a"]["average_precision"] == 1
     assert found["labels"]["b"]["auroc"] is None
     assert found["labels"]["b"]["sensitivity"]["value"] == pytest.approx(2 / 3)
@@ -104,8 +106,8 @@ def test_both_forms_of_a_table_say_the_same(tmp_path, text):
     (tmp_path / "labels.csv").write_text(text)
     table = read_label_table(tmp_path / "labels.csv", tmp_path)
     assert table.classes == ("a", "b")
-    assert table.marks.tolist() == [[True, False], [True, True], [False, False]]
-    assert rarest(table.marks) == [0, 1, 0]
+    assert table.multi_hot.tolist() == [[True, False], [True, True], [False, False]]
+    assert rarest(table.multi_hot) == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ def test_a_column_splits_or_a_seed_does(tmp_path):
     assert sum(map(len, halves)) == 20
     for half in halves:
         rows = [int(path.stem) for path in half.paths]
-        assert torch.equal(half.marks, data.marks[rows])
+        assert torch.equal(half.multi_hot, data.multi_hot[rows])
 
 
 def _written(data, root):
@@ -141,7 +143,7 @@ def _written(data, root):
     lines = ["file,above,below"]
     for i, pixels in enumerate(data.images):
         Image.fromarray(np.asarray(pixels[0])).save(folder / f"{i}.png")
-        lines.append(f"{i}.png,{int(data.marks[i, 0])},{int(data.marks[i, 1])}")
+        lines.append(f"{i}.png,{int(data.multi_hot[i, 0])},{int(data.multi_hot[i, 1])}")
     (root / "labels.csv").write_text("\n".join(lines))
     return folder
 
@@ -172,15 +174,19 @@ def test_from_a_table_to_a_model_that_names_what_is_there(tmp_path):
 
 
 def test_the_report_names_the_label_it_knows_least_and_wrong_answers(tmp_path):
-    data, model = corners(40, seed=4), site(several=True).eval()
+    data, model = corners(40, seed=4), site(multi_label=True).eval()
     result = examine(model, data)
     assert set(result.values["curves"]) == {"above", "below"}
     assert [entry["label"] for entry in result.values["examples"]] == [0, 1]
-    assert all(data.marks[entry["row"], entry["label"]] for entry in result.values["examples"])
+    assert all(data.multi_hot[entry["row"], entry["label"]] for entry in result.values["examples"])
     with torch.no_grad():
         logits = model(data.images / 255)
     for entry in result.values["mistakes"]:
-        assert bool(data.marks[entry["row"], entry["label"]]) == entry["true"] != (entry["probability"] > 0.5)
+        assert (
+            bool(data.multi_hot[entry["row"], entry["label"]])
+            == entry["true"]
+            != (entry["probability"] > 0.5)
+        )
         assert float(logits[entry["row"], entry["label"]].sigmoid()) == pytest.approx(entry["probability"])
     shown = illustrate(model, data, result)
     sums = shown.mistakes.maps.sum((-2, -1))
@@ -196,17 +202,17 @@ def test_the_report_names_the_label_it_knows_least_and_wrong_answers(tmp_path):
 
 def test_a_label_that_no_test_picture_has_is_said_to_be_unknown(tmp_path):
     data = corners(12)
-    marks = data.marks.clone()
-    marks[:, 1] = False
-    data = replace(data, marks=marks, labels=torch.tensor(rarest(marks)))
-    result = examine(site(several=True), data)
+    multi_hot = data.multi_hot.clone()
+    multi_hot[:, 1] = False
+    data = replace(data, multi_hot=multi_hot, labels=torch.tensor(rarest(multi_hot)))
+    result = examine(site(multi_label=True), data)
     assert result.values["curves"]["below"] is None
-    shown = illustrate(site(several=True), data, result)
+    shown = illustrate(site(multi_label=True), data, result)
     assert "Not measured" in write_report(result, shown, tmp_path / "report.html").read_text()
 
 
 def test_a_report_without_mistakes_shows_none(tmp_path):
-    data, model = corners(12), site(several=True)
+    data, model = corners(12), site(multi_label=True)
     result = examine(model, data)
     result = replace(result, values={**result.values, "mistakes": []})
     page = write_report(result, illustrate(model, data, result), tmp_path / "report.html")
