@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.headlines import OWN, RIVAL, method_row
+from experiments.claims import OWN, RIVAL, method_row
 from experiments.provenance import is_of
 from experiments.recipes import known_recipes, stages_of
 from torchsite.errors import ConfigError

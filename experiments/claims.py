@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.headlines import OWN, RIVAL, method_row
 from experiments.provenance import Fingerprints, of_shipped, stated
 from experiments.registry import EXPERIMENTS, Experiment
-from torchsite.report.format import NOTHING, bounds, estimate, look_up, markdown_table
+from torchsite.report.format import NOTHING, bounds, estimate, look_up, markdown_table, number
 from torchsite.results import Result
 
 NEAR = 0.01
 HEADER = ("claim", "ours", "the paper's", "null", "verdict", "weights", "tables")
+OWN, RIVAL = ("site", "self_explanation"), ("black_box", "grad_cam")
 
 Row = tuple[str, str, str]  # of a table of methods: model, method, measure
 
@@ -54,6 +54,14 @@ class Claim:
         verdict, weights = self.verdict(ours, null), weights_of(result, experiment, shipped)
         return [self.words, estimate(ours), paper, shown, verdict, weights, link]
 
+    def numbers(self, result: Result) -> list[str]:
+        """Our number with its interval, the paper's and the null, each in few digits or as per cent."""
+        values, shown = self.values(result), _percent if "accuracy" in self.path else _two_digits
+        null = look_up(values, *self.null) if isinstance(self.null, tuple) else self.null
+        value, low, high = bounds(look_up(values, *self.path))
+        ours = shown(value) if low is None else f"{shown(value)} [{shown(low)}, {shown(high)}]"
+        return [ours, shown(self.paper), shown(bounds(null)[0])]
+
     def verdict(self, ours: Any, null: Any) -> str:
         """What the interval says to the paper's number, or to the null."""
         value, low, _ = bounds(ours)
@@ -67,6 +75,14 @@ class Claim:
         if highest is None:
             return NOTHING
         return "holds" if (value if low is None else low) > highest else "**does not hold**"
+
+
+def _percent(share: float | None) -> str:
+    return NOTHING if share is None else f"{share:.1%}"
+
+
+def _two_digits(value: float | None) -> str:
+    return number(value, 2)
 
 
 def weights_of(result: Result, experiment: Experiment, shipped: Fingerprints) -> str:
@@ -86,6 +102,29 @@ def claims_table(results: Mapping[str, Result], shipped: Fingerprints) -> str:
     return markdown_table(HEADER, rows) if rows else ""
 
 
+def headline_table(results: Mapping[str, Result], shipped: Fingerprints) -> str:
+    """The README's table: the claims of `HEADLINES` that were measured on the weights that ship."""
+    experiments, claims = {e.result_name: e for e in EXPERIMENTS.values()}, {c.words: c for c in CLAIMS}
+    known = {words: claims[claim] for words, claim in HEADLINES.items()}
+    rows = [
+        [words, *claim.numbers(results[claim.result])]
+        for words, claim in known.items()
+        if claim.result in results
+        and of_shipped(results[claim.result], experiments[claim.result].models, shipped)
+    ]
+    return (
+        markdown_table(["", "ours", "the paper's", "a map or guess without knowledge"], rows) if rows else ""
+    )
+
+
+def method_row(result: Result | None, model: str, method: str, metric: str = "") -> Mapping[str, Any]:
+    """The row of a method on a model; an empty one where it was not measured."""
+    for row in () if result is None else result.values["table"]:
+        if (row["model"], row["method"], row.get("metric", "")) == (model, method, metric):
+            return row
+    return {}
+
+
 def _accuracy(
     title: str, recipe: str, upright: tuple[float | None, float | None], posed: float | None = None
 ) -> Iterator[Claim]:
@@ -93,7 +132,9 @@ def _accuracy(
     for kind, words, paper in (("site", "SITE", upright[0]), ("black_box", "the black box", upright[1])):
         path = (kind, "accuracy")
         yield Claim(f"{title}: accuracy of {words}, upright", name, (*path, "untransformed"), 0.1, paper)
-        yield Claim(f"{title}: the same, turned and shifted", name, (*path, "transformed"), 0.1, posed)
+        yield Claim(
+            f"{title}: accuracy of {words}, turned and shifted", name, (*path, "transformed"), 0.1, posed
+        )
 
 
 def _consistency(title: str, recipe: str, paper: float | None = None) -> Iterator[Claim]:
@@ -204,3 +245,21 @@ CLAIMS: tuple[Claim, ...] = (
         0.1,
     ),
 )
+
+# The README's rows, and the claims they stand for.
+HEADLINES = {
+    "MNIST: accuracy": "MNIST: accuracy of SITE, upright",
+    "CIFAR-10: accuracy": "CIFAR-10: accuracy of SITE, upright",
+    "CIFAR-10: accuracy on turned and shifted pictures": "CIFAR-10: accuracy of SITE, turned and shifted",
+    "CIFAR-10: the map turns with the picture (cosine)": (
+        "CIFAR-10: SITE's map follows the picture, raw cosine"
+    ),
+    "… Grad-CAM on the usual network": "CIFAR-10: Grad-CAM on the black box follows the picture, raw cosine",
+    "CIFAR-10: the map predicts what hiding a patch does (rank correlation)": (
+        "CIFAR-10: hiding a patch does what SITE's map says"
+    ),
+    "CIFAR-10: share of the map on the right picture of four": (
+        "CIFAR-10: SITE's map finds the picture in a mosaic of four"
+    ),
+    "… of Grad-CAM on the usual network": "CIFAR-10: Grad-CAM on the black box finds it",
+}

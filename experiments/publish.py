@@ -19,8 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from experiments.cache import load_arrays
 from experiments.cards import card_context
-from experiments.claims import claims_table
-from experiments.headlines import headline_table, training_words
+from experiments.claims import claims_table, headline_table
 from experiments.provenance import WEIGHTS, Fingerprints, note, of_shipped, shipped_weights
 from experiments.registry import EXPERIMENTS, OTHER_PAGES, Experiment, Figures
 from experiments.section import Pictures
@@ -105,7 +104,6 @@ def fill(
         results=found,
         of_shipped=lambda name, *models: of_shipped(found[name], models, shipped),
         headlines=headline_table(found, shipped),
-        training=training_words(found, shipped),
         claims=claims_table(found, shipped),
         pages=contents(found),
         section=lambda name, pictures: _section(EXPERIMENTS[name], found, folder, pictures, shipped),

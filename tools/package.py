@@ -84,6 +84,7 @@ def try_out(python: Path) -> str:
     """Run the quick start, and a command, where the checkout cannot be seen."""
     where = "import torchsite; print(torchsite.__file__)\n"
     with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(ROOT / "docs" / "pictures" / "cat.jpg", folder)
         code = where + quick_start((ROOT / "README.md").read_text())
         done = subprocess.run(
             [python, "-I", "-c", code], cwd=folder, check=True, capture_output=True, text=True

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("docs/templates/README.md.j2", "docs/templates/leaderboard.md.j2", "docs/examples.md")
+PAGES = ("docs/templates/leaderboard.md.j2", "docs/examples.md")
 BLOCK = re.compile(r"(<!-- (examples/[\w/]+\.py) -->\n\n)```python\n.*?```\n", re.DOTALL)
 
 
