@@ -82,6 +82,8 @@ def test_what_means_nothing_is_refused(tmp_path):
         fit(site(), corners(), make_config(terms=[]), folder=tmp_path)
     with pytest.raises(ConfigError, match="transformation"):
         fit(site(multi_label=True), corners(), make_config(), folder=tmp_path)
+    with pytest.raises(ConfigError, match="label_smoothing"):
+        fit(site(multi_label=True), corners(), make_config(terms=[], label_smoothing=0.1), folder=tmp_path)
 
 
 def test_the_loss_is_zero_for_sure_and_right_answers_and_rare_labels_weigh_more():

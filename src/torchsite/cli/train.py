@@ -65,7 +65,7 @@ def train(
 
     torchsite train mnist --epochs 3 --terms.transformation.targets mean --max-shift 0.5
 
-    --log tensorboard shows in logs/sheets of the run how its maps are learnt.
+    --log tensorboard shows how the maps are learnt: tensorboard --logdir RUN/logs.
     """
     from torchsite.distributed import is_first
     from torchsite.training import ExplanationSheets
@@ -73,7 +73,7 @@ def train(
     from torchsite.training.recipes import shipped_recipes
 
     folder, recipes = out or Path("runs") / Path(data).resolve().name, shipped_recipes()
-    callbacks = [ExplanationSheets(log, folder / "logs" / "sheets")] if log else []
+    callbacks = [ExplanationSheets(log)] if log else []
     given = {
         "devices": int(devices) if devices.isdigit() else devices,
         "num_nodes": nodes,

@@ -1,7 +1,6 @@
 """Checks that stop a training which has diverged or collapsed, and the last good weights."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -77,16 +76,13 @@ class LastGood(Callback):
     A run that fails in its first epoch leaves the weights it had when it failed.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / LAST_GOOD
-
     def epoch_done(self, run: "Run") -> None:
         """Save the model (not the run) if all its numbers are finite."""
         state = run.model.state_dict()
         if run.fabric.is_global_zero and all(bool(torch.isfinite(tensor).all()) for tensor in state.values()):
-            save_weights(self.folder, run.model.config, state)
+            save_weights(run.folder / LAST_GOOD, run.model.config, state)
 
     def ended(self, run: "Run") -> None:
         """Save what there is if no epoch was finished."""
-        if not self.folder.exists():
+        if not (run.folder / LAST_GOOD).exists():
             self.epoch_done(run)

@@ -20,6 +20,9 @@ class TrainingConfig:
     pictures, one at random for each: black corners alone would tell the network the pose of the frame. With
     `class_weights: balanced` every class counts the same in the classification loss.
 
+    With `ema` the exponential moving average of the weights is validated and kept: it reaches back over this
+    share of the training (`averaging.py`). Weight decay leaves biases and norms out (`optimisers.py`).
+
     A training takes `epochs`. With `seconds`, it takes so long at most (without its last validation), and the
     learning rate and the terms follow what is further on, the steps or the clock: however slow the machine,
     a training ends at the end of its schedule. It can then not be repeated bit by bit.
@@ -35,6 +38,7 @@ class TrainingConfig:
     schedule: Literal["one_cycle", "cosine"] = "one_cycle"
     warm_up: float = 0.2
     cycles: int = 1
+    ema: float = 0.0
     label_smoothing: float = 0.0
     class_weights: Literal["equal", "balanced"] = "equal"
     terms: tuple[Term, ...] = (TransformationTerm(),)
@@ -61,7 +65,7 @@ class TrainingConfig:
         _at_least("batch_size", self.batch_size, 2)  # batch norm has nothing to compare one picture with
         for name in ("weight_decay", "checkpoint_seconds", "n_validation", "jitter"):
             _at_least(name, getattr(self, name), 0)
-        for name in ("warm_up", "label_smoothing"):
+        for name in ("warm_up", "ema", "label_smoothing"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name}: expected a number in [0, 1), got {getattr(self, name)}")
         if self.batch_size % self.accumulate or self.batch_size < 2 * self.accumulate:

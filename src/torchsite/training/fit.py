@@ -19,6 +19,7 @@ from torchsite.objective import BlackBoxObjective, Objective, SiteObjective
 from torchsite.objective.classification import balanced_weights, yes_weights
 from torchsite.randomness import make_rng
 from torchsite.results import Result
+from torchsite.training.averaging import WeightAverage
 from torchsite.training.batches import check_batches
 from torchsite.training.batchnorm import global_statistics
 from torchsite.training.budget import training_budget
@@ -34,7 +35,6 @@ from torchsite.training.precision import Precision, choose_precision
 from torchsite.training.run_folder import RUN_FILE, check_run, describe_run, locked, write_run
 
 Model = TypeVar("Model", bound=ImageClassifier)
-MOST_STEPS_UNLOGGED = 20
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,6 @@ def fit(
     resume: bool = False,
     progress: bool = False,
     callbacks: Sequence[Callback] = (),
-    log_every: int | None = None,
     accelerator: str = "auto",
     devices: int | str = "auto",
     num_nodes: int = 1,
@@ -86,7 +85,7 @@ def fit(
     with locked(folder):
         checkpoint, precision = _begin(folder, resume, describe_run(model, data, config), config, fabric)
         run = make_run(fabric, model, data, validation, config, precision, folder)
-        run.callbacks = [*own_callbacks(run, folder, log_every, progress), *callbacks]
+        run.callbacks = [*own_callbacks(run, progress), *callbacks]
         if checkpoint is not None:
             run.checkpoints.restore(run, checkpoint)
         check_one_place(run)
@@ -99,14 +98,14 @@ def fit(
         model.cpu().eval()
         seconds = run.checkpoints.seconds_spent
         if fabric.is_global_zero:
-            _save(run, folder, seconds)
+            _save(run, seconds)
         fabric.barrier()
     return Fitted(model, run.measures, seconds, folder, run.steps_done, run.validation_seconds)
 
 
-def _save(run: Run, folder: Path, seconds: float) -> None:
+def _save(run: Run, seconds: float) -> None:
     """Write the model with its card, and the result file."""
-    model, config = run.model, run.config
+    model, config, folder = run.model, run.config, run.folder
     model.save_pretrained(folder / "model")
     write_card(folder / "model", model_card(model.config, run.measures, run.data.name))
     settings = {
@@ -196,25 +195,30 @@ def make_run(
         model=model,
         data=data,
         validation=validation,
+        folder=folder,
         config=config,
         precision=precision,
         checkpoints=Checkpoints(folder, config.checkpoint_seconds),
         collapse=CollapseCheck(config.collapse_patience),
+        average=WeightAverage(model) if config.ema else None,
     )
 
 
-def own_callbacks(run: Run, folder: Path, log_every: int | None, progress: bool) -> list[Callback]:
+def own_callbacks(run: Run, progress: bool) -> list[Callback]:
     """The callbacks of every run; only the first process writes a log and shows a bar."""
-    callbacks: list[Callback] = [run.collapse, LastGood(folder)]
+    callbacks: list[Callback] = [run.collapse, LastGood()]
     if run.fabric.is_global_zero:
-        every = log_every or max(1, min(MOST_STEPS_UNLOGGED, run.steps_per_epoch))
-        callbacks.insert(0, TrainingLog(folder / "logs", every))
-        callbacks += [ProgressBar()] if progress else []
+        callbacks = [TrainingLog(), *callbacks, *([ProgressBar()] if progress else [])]
     return callbacks
 
 
 def make_objective(model: ImageClassifier, data: Dataset, config: TrainingConfig) -> Objective:
     """What is minimised for this kind of model."""
+    if config.label_smoothing and data.multi_hot is not None:
+        raise ConfigError(
+            f"label_smoothing: expected 0 for pictures with several labels or none, as {data.name} has, "
+            f"got {config.label_smoothing}"
+        )
     weights = None
     if config.class_weights == "balanced":  # rare classes count as much as others
         weights = balanced_weights(data.counts) if data.multi_hot is None else yes_weights(data.multi_hot)

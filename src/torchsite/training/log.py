@@ -1,6 +1,6 @@
-"""Where a run tells how it goes: `logs/metrics.csv`, TensorBoard, Weights & Biases, a bar on the terminal.
+"""The log of a run by Fabric's loggers (`logs/metrics.csv`, TensorBoard, Weights & Biases); a progress bar.
 
-TensorBoard's files are written wherever it is installed; Weights & Biases is imported when it is asked for.
+TensorBoard's files are written wherever it is installed, those of Weights & Biases when it is asked for.
 """
 
 import logging
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 SHOWN = ("loss", "accuracy")
+MOST_STEPS_UNLOGGED = 20
 
 
 class TensorBoard(TensorBoardLogger):
     """Event files in a folder: `tensorboard --logdir FOLDER` shows them."""
 
-    def __init__(self, folder: Path, config: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         super().__init__(folder, name="", version="")
 
     @property
@@ -40,26 +41,30 @@ class TensorBoard(TensorBoardLogger):
         return self.root_dir
 
     def show(self, name: str, figure: "Figure", step: int) -> None:
-        """The figure as a picture of the event file, written at once."""
+        """Write the figure as a picture, at once."""
         self.experiment.add_figure(name, figure, step)
         self.experiment.flush()
 
 
-class WeightsAndBiases:
+class WeightsAndBiases(Logger):
     """A run of the project `torchsite`; `WANDB_MODE=offline` keeps it on this machine."""
+
+    name = version = None
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
         self.wandb = _import("wandb")
-        folder.mkdir(parents=True, exist_ok=True)
         self.run: Any = self.wandb.init(project="torchsite", dir=str(folder), config=dict(config))
 
     def show(self, name: str, figure: "Figure", step: int) -> None:
-        """The figure as a picture of the run."""
+        """Send the figure as a picture."""
         self.run.log({name: self.wandb.Image(figure)}, step=step)
 
-    def log_metrics(self, values: Mapping[str, float], step: int) -> None:
+    def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
+        """The run has its configuration from the start."""
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """All numbers of a step at once."""
-        self.run.log(dict(values), step=step)
+        self.run.log(dict(metrics), step=step)
 
     def finalize(self, status: str) -> None:
         """Send what is left."""
@@ -67,7 +72,7 @@ class WeightsAndBiases:
 
 
 Board = TensorBoard | WeightsAndBiases
-BOARDS: Mapping[str, type[Board]] = {"tensorboard": TensorBoard, "wandb": WeightsAndBiases}
+BOARDS = ("tensorboard", "wandb")
 
 
 def check_board(name: str) -> None:
@@ -83,21 +88,19 @@ def _import(package: str) -> Any:
 
 
 class TrainingLog(Callback):
-    """Writes the losses of every so many steps and the measures of every validation.
+    """Writes the losses of some steps and the measures of every validation to all loggers of the run.
 
-    A resumed run begins a new file; the parts before are kept as `metrics-1.csv`, `metrics-2.csv` …
+    A resumed run begins a new table; the parts before are kept as `metrics-1.csv`, `metrics-2.csv` …
     """
 
-    def __init__(self, folder: Path, every: int) -> None:
-        self.path, self.every = folder / "metrics.csv", every
-        self.loggers: list[Logger] = []
-
     def started(self, run: "Run") -> None:
-        """Move the log so far aside and open the new one."""
+        """Move the table so far aside and open the new one."""
+        self.every = max(1, min(MOST_STEPS_UNLOGGED, run.steps_per_epoch))
+        self.path = run.folder / "logs" / "metrics.csv"
         if self.path.exists():
             parts = len(list(self.path.parent.glob(f"{self.path.stem}-*{self.path.suffix}")))
             self.path.replace(self.path.with_stem(f"{self.path.stem}-{parts + 1}"))
-        self.loggers = open_loggers(self.path.parent)
+        run.loggers += open_loggers(self.path.parent)
 
     def step_done(self, run: "Run", losses: Mapping[str, Tensor]) -> None:
         """One row, if it is time."""
@@ -111,14 +114,14 @@ class TrainingLog(Callback):
 
     def ended(self, run: "Run") -> None:
         """Close the files."""
-        for logger in self.loggers:
+        for logger in run.loggers:
             logger.finalize("success")
 
     def write(self, run: "Run", values: Mapping[str, float]) -> None:
         """Add a row; an error if the file cannot be written."""
         step = run.steps_done - 1
         try:
-            for logger in self.loggers:
+            for logger in run.loggers:
                 logger.log_metrics({"epoch": step // run.steps_per_epoch, **values}, step)
                 logger.save()
         except OSError as error:

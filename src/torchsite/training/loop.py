@@ -5,10 +5,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import torch
 from lightning.fabric import Fabric
+from lightning.fabric.loggers.logger import Logger
 from torch import Tensor
 
 from torchsite.data import Dataset
@@ -18,6 +20,7 @@ from torchsite.model import ImageClassifier
 from torchsite.objective import Batch, Objective, Share
 from torchsite.objective.objective import Outcome
 from torchsite.randomness import make_rng
+from torchsite.training.averaging import WeightAverage
 from torchsite.training.batches import make_batch
 from torchsite.training.callback import Callback
 from torchsite.training.checkpoints import Checkpoints
@@ -39,11 +42,14 @@ class Run:
     model: ImageClassifier
     data: Dataset
     validation: Dataset
+    folder: Path
     config: TrainingConfig
     precision: Precision
     checkpoints: Checkpoints
     collapse: CollapseCheck
+    average: WeightAverage | None = None
     callbacks: Sequence[Callback] = ()
+    loggers: list[Logger] = field(default_factory=list)
     steps_done: int = 0
     learning_rate_factor: float = 0.0  # of the last step, as a fraction of the peak
     ending: bool = False  # a callback asks the run to end
@@ -77,6 +83,11 @@ class Run:
         return max(self.steps_done, self.clock * self.n_steps)
 
     @property
+    def judged(self) -> ImageClassifier:
+        """The model that is validated and shown: that of the mean weights, if there is a mean."""
+        return self.model if self.average is None else cast(ImageClassifier, self.average.module)
+
+    @property
     def is_over(self) -> bool:
         """Whether all steps are done, the time is used, or a callback has asked to end."""
         return self.position >= self.n_steps
@@ -89,6 +100,7 @@ class Run:
             "objective": self.objective.state_dict(),
             "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
             "collapse": self.collapse.state_dict(),
+            "average": {} if self.average is None else self.average.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -98,6 +110,8 @@ class Run:
         for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
             optimiser.load_state_dict(saved)
         self.collapse.load_state_dict(state["collapse"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
 
 
 def train(run: Run) -> None:
@@ -115,6 +129,8 @@ def train(run: Run) -> None:
         if run.is_over:
             break
     run.checkpoints.save_if_due(run, at_end=True)
+    if run.average is not None:
+        run.average.write_to(run.model)
 
 
 def take_step(run: Run) -> None:
@@ -137,6 +153,8 @@ def take_step(run: Run) -> None:
         optimiser.zero_grad()
     run.objective.learn(batch, joined_features(outcomes))
     run.steps_done += 1
+    if run.average is not None:
+        run.average.follow(run.model, run.position / run.steps_done / (config.ema * run.n_steps))
     tell(run, "step_done", mean_losses(outcomes))
     run.checkpoints.save_if_due(run)
 
@@ -182,10 +200,10 @@ def mean_losses(outcomes: Sequence[Outcome]) -> dict[str, Tensor]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Validate the model as it is now."""
+    """Validate the model as it is now, with the mean of its weights if there is one."""
     begun = time.monotonic()
     with run.precision.autocast(run.fabric.device):
-        measures = validate(run.model, run.validation, run.config, run.share)
+        measures = validate(run.judged, run.validation, run.config, run.share)
     run.validation_seconds = time.monotonic() - begun
     tell(run, "validated", measures, run.validation_seconds)
     return measures

@@ -49,7 +49,6 @@ def train(folder, extractor, kill_after=None, model=None, options=None, pace=Non
         folder=folder,
         resume=True,
         callbacks=callbacks,
-        log_every=1,
         **(options or {}),
     )
 

@@ -66,13 +66,13 @@ def test_a_model_that_was_answering_learns_as_one_that_was_not(tmp_path):
     ("extractor", "changes"),
     [
         ("identity", {"terms": MEAN}),
-        ("identity", {"optimiser": "muon"}),
+        ("identity", {"ema": 0.2, "optimiser": "muon"}),
         (
             "identity",
             {"terms": [transformation(targets="sampled")], "schedule": "cosine"},
         ),
         ("pyramid", {"terms": [*MEAN, equivariance()], "optimiser": "muon", "flip": True}),
-        ("pyramid", {"label_smoothing": 0.1}),
+        ("pyramid", {"ema": 0.2, "label_smoothing": 0.1}),
         ("pyramid", {"terms": SAMPLED}),
         ("pyramid", {"terms": MEAN, "precision": "bf16"}),
     ],

@@ -54,8 +54,8 @@ class CopyEachStep(Callback):
 @pytest.mark.parametrize(
     ("make", "changes"),
     [
-        (make_site, {"optimiser": "muon"}),
-        (lambda: make_site("pyramid"), {"terms": [transformation(targets="mean")]}),
+        (make_site, {"optimiser": "muon", "ema": 0.3}),
+        (lambda: make_site("pyramid"), {"terms": [transformation(targets="mean")], "ema": 0.3}),
         (
             lambda: make_site("pyramid"),
             {"terms": [transformation(), equivariance()]},
@@ -250,7 +250,7 @@ def test_a_full_disk_stops_the_run_and_leaves_the_checkpoint_before(tmp_path, mo
 
 
 def test_checkpoints_are_read_without_unpickling_objects(tmp_path, monkeypatch):
-    config, read = make_config(optimiser="muon"), []
+    config, read = make_config(optimiser="muon", ema=0.5), []
     run(tmp_path, config)
     load = torch.load
 
