@@ -5,12 +5,15 @@
     src/torchsite/weights/NAME/README.md → models/NAME.md
     docs/notebooks/NAME.py               → notebooks/NAME.md, with what its cells gave, and NAME.ipynb
     the public names of each part        → api/PART.md
+    the fields of a recipe               → tables at the end of recipes.md
     build/page, if it is there           → try.md, with that page in it
 
 Links are those of the repository, so that the same files read well there; here they are turned into links of
 the site, and a link to a file that the site does not have becomes plain text.
 """
 
+import dataclasses
+import inspect
 import posixpath
 import re
 import runpy
@@ -104,6 +107,34 @@ def _home(module: object, name: str) -> str:
     )
 
 
+def recipe_tables() -> str:
+    """The fields of a recipe with their defaults, read from the classes that hold them."""
+    from torchsite.objective import Term
+    from torchsite.training import TrainingConfig
+    from torchsite.training.recipes import ModelSettings
+    from torchsite.transforms import TransformFamily
+
+    parts = {"model": ModelSettings, "training": TrainingConfig, "training.family": TransformFamily}
+    parts |= {f"term {name}": kind for name, kind in sorted(Term.tags.items())}
+    return "".join(f"\n## {title}\n\n{_fields(kind)}" for title, kind in parts.items())
+
+
+def _fields(kind: type) -> str:
+    """The first lines of a class's docstring, and a table of its fields."""
+    rows = [f"| `{f.name}` | {_default(f)} |" for f in dataclasses.fields(kind) if f.init]
+    said = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0]
+    return "\n".join([said, "", "| field | default |", "|---|---|", *rows, ""])
+
+
+def _default(field: dataclasses.Field) -> str:
+    if field.default is not dataclasses.MISSING:
+        return f"`{field.default!r}`"
+    if field.default_factory is dataclasses.MISSING:
+        return "must be given"
+    value = field.default_factory()
+    return "its own fields, below" if dataclasses.is_dataclass(value) else f"`{value!r}`"
+
+
 def notebook_files(name: str, *, run: bool) -> dict[str, str | bytes]:
     """The page of a notebook, its pictures, and the file for Jupyter."""
     cells = NOTEBOOKS["read_cells"]((NOTEBOOKS["FOLDER"] / f"{name}.py").read_text())
@@ -151,13 +182,13 @@ def on_config(config):
     named = set(re.findall(r"[\w/-]+\.md", str(config.nav)))
     own = sorted(str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md"))
     more = [page for page in own if page not in named]
+    (reference,) = (section["Reference"] for section in config.nav if "Reference" in section)
+    reference += [{"Models": list(card_places().values())}, {"API": [{p: f"api/{p}.md"} for p in PARTS]}]
     config.nav = [
         config.nav[0],
         *([{"Try it": "try.md"}] if static_page() else []),
         *config.nav[1:],
-        {"Models": list(card_places().values())},
         *([{"More": more}] if more else []),
-        {"API": [{part: f"api/{part}.md"} for part in PARTS]},
         {
             "About": [
                 {"What is new": "changelog.md"},
@@ -179,4 +210,7 @@ def on_files(files: Files, config) -> Files:
 def on_page_markdown(markdown: str, page, **_) -> str:
     """Links of the pages in docs/ that lead out of it."""
     uri = page.file.src_uri
-    return markdown if page.file.generated_by else site_links(markdown, f"docs/{uri}", uri)
+    if page.file.generated_by:
+        return markdown
+    more = recipe_tables() if uri == "recipes.md" else ""
+    return site_links(markdown, f"docs/{uri}", uri) + more

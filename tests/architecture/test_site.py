@@ -97,6 +97,11 @@ def test_the_api_comes_from_docstrings(site):
     assert 'id="torchsite.metrics.self_consistency.SelfConsistency"' in text
 
 
+def test_recipes_have_all_their_fields(site):
+    text = (site / "recipes.html").read_text()
+    assert all(f"<code>{name}</code>" in text for name in ("generator", "epochs", "max_rotation", "targets"))
+
+
 def test_one_can_search_it(site):
     index = json.loads((site / "search" / "search_index.json").read_text())
     places = {
