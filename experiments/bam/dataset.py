@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
+from tqdm import tqdm
 
 from torchsite.data.dataset import Dataset, Index, as_rows
-from torchsite.data.progress import progress_bar
 from torchsite.errors import ConfigError, DataError, did_you_mean
 from torchsite.randomness import Rng, make_rng
 from torchsite.shapes import Labels, Masks, Pixels
@@ -94,10 +94,8 @@ def compose(
     rounds = [plan[number] for number in range(per_pair) for plan in plans]
     n, size, pixels = len(rounds), scenes.images.shape[-1], scenes.images.numpy()
     images, regions = np.empty((n, 3, size, size), np.uint8), np.zeros((n, size, size), np.bool_)
-    with progress_bar("composing BAM", n, enabled=progress) as advance:
-        for row, plan in enumerate(rounds):
-            _paste(pixels[plan.scene_row], plan, images[row], regions[row])
-            advance(1)
+    for row, plan in enumerate(tqdm(rounds, "composing BAM", disable=None if progress else True)):
+        _paste(pixels[plan.scene_row], plan, images[row], regions[row])
     object_labels, scene_labels = (
         torch.tensor(column).repeat(per_pair) for column in zip(*pairs, strict=True)
     )

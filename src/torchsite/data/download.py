@@ -1,34 +1,31 @@
 """Fetch published files over https, and unpack archives: what has its final name is whole.
 
 A download grows beside its target and gets its name when its checksum is the published one. An archive is
-unpacked once, into the cache; links, devices and paths that lead outside are refused.
+unpacked once, into the cache; members that would leave their folder, and devices, are refused.
 """
 
 import hashlib
 import logging
-import shutil
+import sys
 import tarfile
-import urllib.request
 import zlib
 from dataclasses import dataclass
 from functools import partial
-from http.client import HTTPException
-from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from pathlib import Path
+
+from tqdm import tqdm
 
 from torchsite.data.paths import cache_directory, sweep, whole_directory
-from torchsite.data.progress import progress_bar
 from torchsite.errors import DataError
-from torchsite.files import write_atomically
+from torchsite.files import visible, write_atomically
 
-BLOCK = 1 << 18
 TIMEOUT = 30.0
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Remote:
-    """A published file: its name, its checksum, and the mirrors that offer it."""
+    """A published file: its name, its checksum (`md5:…` or `sha256:…`), and the mirrors that offer it."""
 
     name: str
     checksum: str
@@ -53,31 +50,19 @@ def fetch(remote: Remote, folder: Path, *, progress: bool = True) -> Path:
             raise DataError(
                 f"cannot write {target} ({error}): set TORCHSITE_CACHE to a writable directory"
             ) from error
-        except (OSError, HTTPException) as error:
+        except (OSError, ValueError) as error:
             failures.append(f"  {url}: {error}")
     raise DataError("\n".join([f"could not fetch {remote.name}:", *failures]))
 
 
 def _download(url: str, checksum: str, progress: bool, part: Path) -> None:
-    """All of a file; a wrong checksum, also of one that ended early, is an OSError."""
+    """Write the file; an OSError if the server fails, a ValueError if the checksum is another."""
+    import pooch
+
     logger.info("fetching %s", url)
-    request = urllib.request.Request(url, headers={"User-Agent": "torchsite"})
-    with urllib.request.urlopen(request, timeout=TIMEOUT) as response, part.open("wb") as out:
-        total = response.headers.get("Content-Length")
-        title = url.rsplit("/", 1)[-1]
-        with progress_bar(title, int(total) if total else None, enabled=progress, bytes_=True) as advance:
-            while block := response.read(BLOCK):
-                advance(out.write(block))
-    with part.open("rb") as whole:
-        if (found := digest(whole, checksum)) != checksum:
-            raise OSError(f"wrong checksum, expected {checksum}, got {found}; what came was thrown away")
-
-
-def digest(stream: BinaryIO, like: str) -> str:
-    """The checksum of what is left in a stream, written as another is: `md5:…` or `sha256:…`."""
-    kind = like.partition(":")[0]
-    state = hashlib.file_digest(stream, lambda: hashlib.new(kind, usedforsecurity=False))  # type: ignore[arg-type]
-    return f"{kind}:{state.hexdigest()}"
+    download = pooch.HTTPDownloader(progressbar=progress and sys.stderr.isatty(), timeout=TIMEOUT)
+    download(url, str(part), None)
+    pooch.hashes.hash_matches(str(part), checksum, strict=True, source=url)
 
 
 def unpacked(archive: Path, *, progress: bool = True) -> Path:
@@ -94,39 +79,15 @@ def unpacked(archive: Path, *, progress: bool = True) -> Path:
 
 
 def _unpack(archive: Path, folder: Path, progress: bool) -> None:
+    bar = {"desc": f"unpacking {visible(archive.name)}", "disable": None if progress else True}
     try:
-        with (
-            archive.open("rb") as stream,
-            tarfile.open(fileobj=stream, mode="r|*") as members,
-            progress_bar(
-                f"unpacking {archive.name}", archive.stat().st_size, enabled=progress, bytes_=True
-            ) as advance,
-        ):
-            before = 0
-            for member in members:
-                _write_member(members, member, folder, archive)
-                advance(stream.tell() - before)
-                before = stream.tell()
+        with archive.open("rb") as file:
+            stream = tqdm.wrapattr(file, "read", total=archive.stat().st_size, **bar)
+            with stream as source, tarfile.open(fileobj=source, mode="r|*") as members:
+                members.extractall(folder, filter="data")
+    except tarfile.FilterError as error:
+        raise DataError(f"{archive} is no archive of plain files ({error}): fetch the original") from error
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise DataError(
             f"{archive} is truncated or damaged ({error}): delete it and fetch it again"
         ) from error
-
-
-def _write_member(members: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, archive: Path) -> None:
-    """Regular files below `folder` only: links, devices and paths that lead outside are refused."""
-    path = PurePosixPath(member.name)
-    if member.isdir():
-        return
-    if not member.isfile() or path.is_absolute() or ".." in path.parts or "\\" in member.name:
-        raise DataError(
-            f"{archive} holds {member.name!r}, which is no plain file inside it: fetch the original"
-        )
-    if any(part.startswith("._") for part in path.parts):  # what macOS leaves in archives
-        return
-    content = members.extractfile(member)
-    assert content is not None  # it is a regular file
-    target = folder.joinpath(*path.parts)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with content, target.open("wb") as out:
-        shutil.copyfileobj(content, out)

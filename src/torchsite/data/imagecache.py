@@ -17,20 +17,22 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import torch
 from filelock import FileLock
+from tqdm import tqdm
 
 from torchsite.data.dataset import Dataset
 from torchsite.data.paths import cache_directory, whole_directory
 from torchsite.data.pictures import UnreadableImageError, decode
-from torchsite.data.progress import progress_bar
 from torchsite.data.request import Request
 from torchsite.data.stacks import COLOUR, n_channels
 from torchsite.errors import DataError, MissingExtraError
+from torchsite.files import visible
 
 FORMAT = 1
 N_LOOKED_AT = 20
@@ -176,14 +178,11 @@ def decode_all(
 ) -> Iterator[Picture | None]:
     """The pictures in order; None for an unreadable one if `skip` allows it, else its error."""
     attempt = partial(_or_none, decode) if skip else decode
-    with (
-        ThreadPoolExecutor(max_workers=os.cpu_count()) as pool,
-        progress_bar(title, len(paths), enabled=progress) as advance,
-    ):
-        for start in range(0, len(paths), CHUNK):
-            for picture in pool.map(attempt, paths[start : start + CHUNK]):
-                advance(1)
-                yield picture
+    bar = {"desc": visible(title), "disable": None if progress else True}  # None: not outside of a terminal
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        parts = (paths[start : start + CHUNK] for start in range(0, len(paths), CHUNK))
+        decoded = chain.from_iterable(pool.map(attempt, part) for part in parts)
+        yield from tqdm(decoded, total=len(paths), **bar)
 
 
 def _or_none(decode: Callable[[Path], Picture], path: Path) -> Picture | None:

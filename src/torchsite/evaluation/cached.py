@@ -4,12 +4,12 @@ Measures ask independently of each other, and most ask for the same: the picture
 pictures in their poses. Answers are found by the pixels, so a measure need not know of the cache.
 """
 
-import hashlib
 from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor, nn
 
+from torchsite.evaluation.fingerprints import fingerprint
 from torchsite.model import SITE, Explanation
 from torchsite.shapes import Images, Logits
 
@@ -20,7 +20,7 @@ class Cached(nn.Module):
     def __init__(self, model: Callable[..., Any]) -> None:
         super().__init__()
         self.model = model
-        self.known: dict[bytes, Any] = {}
+        self.known: dict[str, Any] = {}
 
     def forward(self, images: Images, *classes: Tensor) -> Any:
         """What the model answers, now or before."""
@@ -31,14 +31,11 @@ class Cached(nn.Module):
         self.known.clear()
 
     def _once(self, ask: Callable[..., Any], *tensors: Tensor) -> Any:
-        key = hashlib.blake2b(digest_size=16)
-        for tensor in tensors:
-            key.update(repr((tensor.shape, tensor.dtype)).encode())
-            key.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-        if key.digest() not in self.known:
+        key = fingerprint(*tensors)
+        if key not in self.known:
             answer = ask(*tensors)
-            self.known[key.digest()] = answer.detach() if isinstance(answer, Tensor) else answer
-        return self.known[key.digest()]
+            self.known[key] = answer.detach() if isinstance(answer, Tensor) else answer
+        return self.known[key]
 
 
 class CachedSITE(Cached):

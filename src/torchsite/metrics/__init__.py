@@ -48,11 +48,8 @@ METRICS: Mapping[str, type[Measure]] = {
     "self_consistency": SelfConsistency,
 }
 
-IGNORANT = CONTROL_MAPS  # the earlier name, for one release
-
 __all__ = [
     "CONTROL_MAPS",
-    "IGNORANT",
     "METRICS",
     "Accuracy",
     "Batch",

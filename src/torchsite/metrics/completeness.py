@@ -38,12 +38,12 @@ class Completeness(Measure):
     higher_is_better = False
     needs_model = shares_passes = True
     headline = ("worst",)
+    shape = (2,)
 
     worst: Tensor
 
     def __init__(self, explain: Any, model: Any = None, **options: Any) -> None:
         super().__init__(explain, model, **options)
-        self._add_sums(2)
         self.add_state("worst", torch.tensor(-math.inf, dtype=torch.float64), dist_reduce_fx="max")
 
     def passes(self) -> Passes:

@@ -10,7 +10,7 @@ region that has left the frame does not count. The class explained is the object
 regions are given.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -50,20 +50,14 @@ class EnergyPointing(Measure):
 
     needs_regions = True
     headline = ("untransformed.share", "transformed.share", "transformed.area", "transformed.ratio")
-
-    def __init__(
-        self, explain: Any, model: Any = None, *, threshold: float = THRESHOLD, **options: Any
-    ) -> None:
-        super().__init__(explain, model, **options)
-        self.threshold = threshold
-        self._add_sums(2, 4)
+    shape = (2, 4)
 
     def _update(self, batch: Batch) -> Statistics:
         return self._still_and_moved(batch, self._shares)
 
     def _shares(self, batch: Batch) -> Statistics:
         """Whether the picture counts; its share, its area, the share of a central blob."""
-        masks = batch.known_regions > self.threshold
+        masks = batch.known_regions > THRESHOLD
         counts = masks.flatten(1).any(1).double()
         share = energy_inside(self.explainer(batch.images, batch.labels), masks)
         area = masks.double().flatten(1).mean(1)

@@ -173,6 +173,7 @@ class Measure(Bootstrapped):
     needs_classes: ClassVar[bool] = False  # figures for each class, so `n_classes` must be given
     needs_regions: ClassVar[bool] = False  # where the objects are, given to `update`
     needs_options: ClassVar[tuple[str, ...]] = ()
+    shape: ClassVar[tuple[int, ...]] = ()  # of the statistics of a picture; () where it depends on options
 
     def __init__(
         self,
@@ -195,6 +196,8 @@ class Measure(Bootstrapped):
             raise NotApplicableError(
                 f"{type(self.explainer.model).__name__} has no .explain and hence no prototypes"
             )
+        if self.shape:
+            self._add_sums(*self.shape)
 
     @property
     def explainer(self) -> Explainer:

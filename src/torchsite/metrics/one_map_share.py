@@ -9,7 +9,7 @@ already: independent uniform noise has 3/4. So low is a good sign, and high is n
 Maps of zeros have no share (NaN). Maps larger than 32 × 32 are averaged down to that, which bounds the state.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -40,10 +40,7 @@ class OneMapShare(Measure):
 
     higher_is_better = False
     headline = ("share", "unrelated")
-
-    def __init__(self, explain: Any, model: Any = None, **options: Any) -> None:
-        super().__init__(explain, model, **options)
-        self._add_sums(2 + SIDE * SIDE)
+    shape = (2 + SIDE * SIDE,)
 
     def passes(self) -> Passes:
         """The picture as it is."""

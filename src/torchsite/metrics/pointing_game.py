@@ -97,13 +97,12 @@ class PointingGame(Measure):
         model: Any = None,
         *,
         tolerances: Sequence[int] = TOLERANCES,
-        threshold: float = THRESHOLD,
         **options: Any,
     ) -> None:
         super().__init__(explain, model, **options)
         if not tolerances or min(tolerances) < 0:
             raise ConfigError(f"tolerances: expected whole pixels from 0, got {tuple(tolerances)}")
-        self.tolerances, self.threshold = tuple(tolerances), threshold
+        self.tolerances = tuple(tolerances)
         self._add_sums(2, self.n_classes, 1 + 3 * len(self.tolerances))
 
     def _update(self, batch: Batch) -> Statistics:
@@ -114,7 +113,7 @@ class PointingGame(Measure):
     def _hits(self, batch: Batch) -> Float[Tensor, "batch statistics"]:
         """Whether the picture counts, then hits of the map, of any point, of the centre, per tolerance."""
         heatmaps = self.explainer(batch.images, batch.labels).cpu()
-        masks: Masks = (batch.known_regions > self.threshold).cpu()
+        masks: Masks = (batch.known_regions > THRESHOLD).cpu()
         counts = masks.flatten(1).any(1).double()
         columns = [counts]
         for near in (dilate(masks, tolerance) for tolerance in self.tolerances):

@@ -8,7 +8,7 @@ would cost more than applying them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any
 
 import torch
 from jaxtyping import Int64
@@ -16,12 +16,9 @@ from torch import Tensor
 
 from torchsite.errors import ConfigError
 from torchsite.randomness import make_rng
-from torchsite.transforms import AffineTransform, SmoothTransform, Transform, TransformFamily
-from torchsite.transforms.base import Composition
+from torchsite.transforms import Transform, TransformFamily
 
 BLOCK = 512
-
-Kind = TypeVar("Kind", bound=Transform)
 
 
 @dataclass(frozen=True)
@@ -54,18 +51,14 @@ class Poses:
 def join(transforms: Sequence[Transform]) -> Transform:
     """Several batches of transforms of one family as a single batch."""
     kinds = {type(transform) for transform in transforms}
-    if kinds == {AffineTransform}:
-        return AffineTransform(torch.cat([part.matrix for part in _all(AffineTransform, transforms)]))
-    if kinds == {SmoothTransform}:
-        smooth = _all(SmoothTransform, transforms)
-        parts = ([p.coefficients for p in smooth], [p.phases for p in smooth])
-        return SmoothTransform(torch.cat(parts[0]), torch.cat(parts[1]), inverted=smooth[0].inverted)
-    if kinds == {Composition}:
-        composed = _all(Composition, transforms)
-        return Composition(join([part.outer for part in composed]), join([part.inner for part in composed]))
-    names = ", ".join(sorted(kind.__name__ for kind in kinds)) or "none"
-    raise ConfigError(f"only transforms of one family can be joined, got {names}")
-
-
-def _all(kind: type[Kind], transforms: Sequence[Transform]) -> list[Kind]:
-    return [transform for transform in transforms if isinstance(transform, kind)]
+    if len(kinds) != 1:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds)) or "none"
+        raise ConfigError(f"only transforms of one family can be joined, got {names}")
+    parts: dict[str, Any] = {}
+    for name, first in vars(transforms[0]).items():
+        values = [getattr(transform, name) for transform in transforms]
+        if isinstance(first, Tensor):
+            parts[name] = torch.cat(values)
+        else:
+            parts[name] = join(values) if isinstance(first, Transform) else first
+    return kinds.pop()(**parts)

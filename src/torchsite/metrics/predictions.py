@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 
 from torchsite.metrics.estimate import Estimate, each_group, estimate, ratio
-from torchsite.metrics.grouping import N_BINS, Curve, Grouping, calibrated
+from torchsite.metrics.grouping import Curve, Grouping, calibrated
 from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
 
 
@@ -34,10 +34,7 @@ class Accuracy(Measure):
 
     of_model = needs_model = shares_passes = True
     headline = ("untransformed", "transformed")
-
-    def __init__(self, explain: Any, model: Any = None, **options: Any) -> None:
-        super().__init__(explain, model, **options)
-        self._add_sums(3)
+    shape = (3,)
 
     def _update(self, batch: Batch) -> Statistics:
         both = self._still_and_moved(batch, self._right)
@@ -75,9 +72,9 @@ class PredictionEquivariance(Measure):
     of_model = needs_model = shares_passes = True
     headline = ("share", "calibrated")
 
-    def __init__(self, explain: Any, model: Any = None, *, n_bins: int = N_BINS, **options: Any) -> None:
+    def __init__(self, explain: Any, model: Any = None, **options: Any) -> None:
         super().__init__(explain, model, **options)
-        self.grouping = Grouping.of_family(self.poses.family, self.n_classes, n_bins)
+        self.grouping = Grouping.of_family(self.poses.family, self.n_classes)
         self._add_sums(len(self.grouping), 4)
 
     def _update(self, batch: Batch) -> Statistics:

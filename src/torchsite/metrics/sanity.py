@@ -2,12 +2,11 @@
 
     ρ_s = mean Spearman(I_f(x), I_{f_s}(x)),   f_s = f with the weights of s groups of layers randomised
 
-*Cascading* randomises from the output downwards, each stage on top of those before; *independent* randomises
-one group at a time. Randomised means: the values of each parameter are permuted among themselves, so scales
-stay what they were. The model itself is never touched, only a copy. ρ should fall to the floor: the rank
-correlation of the maps of different pictures under the untouched model, which is above 0 where all maps share
-a shape. The class is held fixed. Beside the signed ρ stands that of the absolute maps, which a mere change of
-sign cannot lower.
+Layers are randomised from the output downwards, each stage on top of those before. Randomised means: the
+values of each parameter are permuted among themselves, so their scale stays. Only a copy of the model is
+changed. ρ should fall to the floor: the rank correlation of the maps of different pictures under the model as
+it is, which is above 0 where all maps share a shape. The class is held fixed. Beside the signed ρ stands that
+of the absolute maps, which a change of sign alone cannot lower.
 
 A multiplicative explanation such as SITE's w ⊙ x vanishes where the picture does, so it keeps some
 correlation under any weights: compare with the floor, and read the prototypes. A map without information has
@@ -17,7 +16,7 @@ weights, and for an explainer that is bound to its model.
 
 import copy
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -33,7 +32,7 @@ N_STAGES = 4
 
 
 class SanityResult(NamedTuple):
-    """Rank correlation after each stage, at the last stage (cascading) or on average (independent)."""
+    """Rank correlation after each stage; the scores are those of the last stage."""
 
     stages: list[str]
     correlation: list[Estimate]
@@ -73,16 +72,12 @@ class Sanity(Measure):
         explain: Any,
         model: Any = None,
         *,
-        mode: Literal["cascading", "independent"] = "cascading",
         n_stages: int = N_STAGES,
         **options: Any,
     ) -> None:
         super().__init__(explain, model, **options)
-        if mode not in ("cascading", "independent") or n_stages < 1:
-            raise ConfigError(
-                f"expected mode 'cascading' or 'independent' and one stage or more, got {mode!r}, {n_stages}"
-            )
-        self.mode = mode
+        if n_stages < 1:
+            raise ConfigError(f"n_stages: expected one or more, got {n_stages}")
         layers = weighted_layers(self.explainer.require_model())
         cuts = torch.arange(len(layers)).tensor_split(min(n_stages, len(layers)))
         self.groups = [[layers[i] for i in cut.tolist()] for cut in cuts]
@@ -102,24 +97,21 @@ class Sanity(Measure):
         return torch.stack([torch.ones_like(paired), paired, floor, *signed, *absolute], dim=1)
 
     def _randomised(self) -> Iterator[Explainer]:
-        """The same explainer on randomised copies, stage by stage, one copy in memory at a time."""
-        model = self.explainer.require_model()
-        damaged = copy.deepcopy(model)
+        """The same explainer on a copy of the model, randomised further with every stage."""
+        damaged = copy.deepcopy(self.explainer.require_model())
         for stage, names in enumerate(self.groups):
-            damaged = copy.deepcopy(model) if self.mode == "independent" else damaged
             randomise(damaged, names, make_rng(self.poses.seed, "randomised weights", stage))
             yield self.explainer.on(damaged)
 
     def _compute(self, sums: Sums) -> SanityResult:
         n, n_paired, floor = sums[:, :3].unbind(1)
         signed, absolute = ratio(sums[:, 3:], n[:, None]).unflatten(1, (2, -1)).unbind(1)
-        last = slice(-1, None) if self.mode == "cascading" else slice(None)
         return SanityResult(
             [" + ".join(group) for group in self.groups],
             estimates(signed),
             estimates(absolute),
-            estimate(signed[:, last].mean(1)),
-            estimate(absolute[:, last].mean(1)),
+            estimate(signed[:, -1]),
+            estimate(absolute[:, -1]),
             estimate(ratio(floor, n_paired)),
         )
 

@@ -31,7 +31,7 @@ from torchsite.errors import ShapeError
 from torchsite.metrics.carried import Carried, carry
 from torchsite.metrics.estimate import N_RESAMPLES, Estimate, each_group, ratio
 from torchsite.metrics.explainer import as_explainer, pictures_for
-from torchsite.metrics.grouping import N_BINS, Curve, Grouping, calibrated
+from torchsite.metrics.grouping import Curve, Grouping, calibrated
 from torchsite.metrics.measure import Batch, Measure, Statistics, Sums
 from torchsite.metrics.poses import Poses
 from torchsite.randomness import Rng
@@ -113,9 +113,9 @@ class SelfConsistency(Measure):
     shares_passes = True
     headline = ("raw", "floor", "calibrated", "centred")
 
-    def __init__(self, explain: Any, model: Any = None, *, n_bins: int = N_BINS, **options: Any) -> None:
+    def __init__(self, explain: Any, model: Any = None, **options: Any) -> None:
         super().__init__(explain, model, **options)
-        self.grouping = Grouping.of_family(self.poses.family, self.n_classes, n_bins)
+        self.grouping = Grouping.of_family(self.poses.family, self.n_classes)
         self._add_sums(len(self.grouping), 5)
 
     def _update(self, batch: Batch) -> Statistics:

@@ -5,7 +5,6 @@ import pytest
 
 from data_makers import write_folder
 from torchsite.data import load_dataset
-from torchsite.data.progress import progress_bar
 
 
 class Terminal(io.StringIO):
@@ -14,14 +13,15 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("stream", "enabled", "shown"),
+    ("stream", "progress", "shown"),
     [(Terminal(), True, True), (Terminal(), False, False), (io.StringIO(), True, False)],
 )
-def test_only_people_at_a_terminal_see_a_bar(monkeypatch, stream, enabled, shown):
+def test_only_people_at_a_terminal_see_a_bar(monkeypatch, tmp_path, stream, progress, shown):
+    folder = write_folder(tmp_path / "pets\x1b[2J")
     monkeypatch.setattr(sys, "stderr", stream)
-    with progress_bar("unpacking", 10, enabled=enabled) as advance:
-        advance(10)
-    assert ("unpacking" in stream.getvalue()) == shown
+    load_dataset(folder, size=8, progress=progress)
+    assert ("decoding pets\\x1b[2J" in stream.getvalue()) == shown
+    assert "\x1b[2J" not in stream.getvalue()
 
 
 def test_loading_prints_nothing(tmp_path, capfd):

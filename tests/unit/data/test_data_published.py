@@ -1,5 +1,6 @@
 import gzip
 import hashlib
+import tarfile
 from dataclasses import replace
 
 import numpy as np
@@ -130,8 +131,20 @@ def test_the_original_archive_is_unpacked_once(tmp_path):
 @pytest.mark.parametrize("name", ["../evil", "/evil", "a/../../evil"])
 def test_archives_cannot_write_outside(tmp_path, name):
     write_tar(tmp_path / "data" / "cifar-10-binary.tar.gz", {name: b"x"})
-    with pytest.raises(DataError, match="no plain file inside"):
+    with pytest.raises(DataError):
         load_dataset("cifar10", data_dir=tmp_path / "data", download=False)
+    unpacked = tmp_path / "cache" / "unpacked"
+    assert {path.parent.parent for path in tmp_path.rglob("evil")} <= {unpacked}
+
+
+def test_archives_with_links_that_lead_outside_are_refused(tmp_path):
+    path = tmp_path / "cifar-10-binary.tar.gz"
+    link = tarfile.TarInfo("cifar-10-batches-bin")
+    link.type, link.linkname = tarfile.SYMTYPE, "../../.."
+    with tarfile.open(path, "w:gz") as archive:
+        archive.addfile(link)
+    with pytest.raises(DataError, match="fetch the original"):
+        load_dataset("cifar10", data_dir=tmp_path, download=False)
     assert not list((tmp_path / "cache" / "unpacked").iterdir())
 
 

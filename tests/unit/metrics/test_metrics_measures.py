@@ -111,12 +111,11 @@ def test_the_pointing_game_needs_regions_and_classes():
         PointingGame(gradient, convnet(), n_classes=4, tolerances=())
 
 
-@pytest.mark.parametrize("mode", ["cascading", "independent"])
-def test_maps_of_the_model_lose_their_rank_and_maps_of_the_picture_keep_it(mode):
+def test_maps_of_the_model_lose_their_rank_and_maps_of_the_picture_keep_it():
     images, labels = noise(16)
     model = convnet().eval()
     for explain, expected in ((gradient, None), (lambda m, x, c: x[:, 0], 1.0)):
-        metric = Sanity(explain, model, mode=mode, n_stages=2, **FAST)
+        metric = Sanity(explain, model, n_stages=2, **FAST)
         metric.update(images, labels)
         found = metric.result()
         assert len(found.stages) == len(found.correlation) == 2
@@ -139,8 +138,8 @@ def test_randomising_permutes_weights_from_the_output_down():
 def test_sanity_needs_weights_and_an_explainer_that_can_be_rebuilt():
     with pytest.raises(NotApplicableError, match="no weights"):
         Sanity(gradient, Spot())
-    with pytest.raises(ConfigError, match="cascading"):
-        Sanity(gradient, convnet(), mode="upwards")
+    with pytest.raises(ConfigError, match="n_stages"):
+        Sanity(gradient, convnet(), n_stages=0)
     with pytest.raises(NotApplicableError, match="bound to its model"):
         Sanity(lambda x, c: x[:, 0], convnet()).update(*noise(2))
 
