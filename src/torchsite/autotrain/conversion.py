@@ -1,9 +1,9 @@
-"""A network that was trained elsewhere gets a twin that explains itself, by a short training.
+"""Convert a classifier that was trained elsewhere to a self-explaining model, its twin, by a short training.
 
-The network is a module in Python; files of networks are not read, since reading them can run code. Up to its
-last maps it becomes the twin's front, frozen or tuned at a small rate; what comes after is new. The twin
-learns the labels, and with `same_answers` also what the network itself answers to each picture, so that it
-keeps to the network where both are wrong.
+The classifier is a module in Python; files of networks are not read, since reading them can run code. Its
+layers up to the last maps become the twin's feature extractor, frozen or tuned at a small rate; what comes
+after is new. The twin learns the labels and, with `same_answers`, also the classifier's own logits, so that
+the two agree.
 """
 
 import time
@@ -82,10 +82,10 @@ def convert(
 ) -> Conversion:
     """Train a twin of `classifier` on `train` within `minutes`, and compare the two on `test`.
 
-    `layer` is where the classifier is cut, unless told after its maps of stride 8 or more; `statistics` are
-    the mean and standard deviation per channel that its pictures were normalised with, unless told the usual
-    ones with which it names most training pictures; `same_answers` weighs its own answers beside the labels.
-    `changes` are fields of a recipe's training.
+    `layer` is where the classifier is cut, by default after its maps of stride 8 or more; `statistics` are
+    the mean and standard deviation per channel that its pictures were normalised with, by default the usual
+    ones with which it names most training pictures; `same_answers` is the weight of its own logits beside the
+    labels. `changes` are fields of a recipe's training.
     """
     started, folder = time.monotonic(), Path(folder)
     channels, height, width = train.images.shape[1:]
@@ -152,7 +152,7 @@ def answers_of(classifier: nn.Module, data: Dataset, statistics: Statistics | No
 
 
 def compare_answers(theirs: Logits, ours: Logits, data: Dataset) -> dict[str, Any]:
-    """Both accuracies and the agreement with their intervals, and the four kinds of pictures."""
+    """Both accuracies and the agreement with their intervals, and how often which of the two is right."""
     said, says = theirs.argmax(1), ours.argmax(1)
     right, rights, n = said == data.labels, says == data.labels, len(data)
     return {
@@ -178,7 +178,7 @@ def _check_classes(classifier: nn.Module, data: Dataset, shape: tuple[int, int, 
 
 
 def _settings(train: Dataset, test: Dataset, minutes: float) -> Plan:
-    """The settings of a folder's training, as far as they are not the network's own."""
+    """The settings that a folder's training would have, but the network's size and extractor."""
     plan = choose_settings(train.name, survey_halves(train, test), minutes=minutes, pretrained=False)
     kept = tuple(decision for decision in plan.decisions if decision.setting not in ("size", "extractor"))
     size, usual = train.images.shape[-2], plan.recipe.training.batch_size
@@ -197,7 +197,7 @@ def _settings(train: Dataset, test: Dataset, minutes: float) -> Plan:
 
 
 def _keep_answers(plan: Plan, weight: float, file: Path) -> Plan:
-    """The plan with the network's own answers, which are in a file, to learn."""
+    """The plan with a term for the network's own logits, which are in a file."""
     why = "the network's own answers are learnt beside the labels, so that the two agree"
     terms = (*plan.recipe.training.terms, SameAnswers(weight=weight, answers=str(file)))
     return plan.changed(Decision("same answers", weight, why, text=f"weight {weight:g}"), {"terms": terms})

@@ -1,7 +1,7 @@
-"""Few pictures: k-fold accuracy, and whether a difference is more than chance.
+"""Cross-validation for few pictures, and whether a difference of two accuracies is more than chance.
 
-One test half of thirty pictures says little: 0.90 is anything from 0.74 to 0.97. With K folds every picture
-is tested once, by a model that was trained without it, so that the interval is that of all pictures.
+A test half of thirty pictures says little: 0.90 is anything from 0.74 to 0.97. With K folds every picture is
+tested once, by a model that was trained without it, so that the interval is that of all pictures.
 """
 
 import math
@@ -29,7 +29,7 @@ Right = Bool[Tensor, " pictures"]
 
 @dataclass(frozen=True)
 class Folds:
-    """How many pictures of how many were named by models that had not seen them, fold by fold."""
+    """The accuracy over all folds and in each, and which pictures were right."""
 
     accuracy: Estimate
     per_fold: tuple[float, ...]
@@ -123,7 +123,7 @@ def paired_difference(ours: Right, theirs: Right) -> Estimate:
 
 
 def difference_in_words(found: Estimate, ours: str, theirs: str) -> str:
-    """What a difference of accuracies says; that it says nothing, if its interval holds zero."""
+    """A difference of accuracies in words, with a warning if its interval holds zero."""
     value, low, high = (100 * number for number in found)
     text = f"{ours} minus {theirs}: {value:+.1f} points ({low:+.1f} to {high:+.1f})"
     if low <= 0 <= high:

@@ -1,4 +1,4 @@
-"""What may harm a classifier of a folder of pictures: too few, the same twice, answers beside the question.
+"""Faults of a folder of pictures that may harm a classifier: too few, copies, properties that tell the class.
 
 `inspect_halves` looks at the files of both halves and at the pictures in them:
 
@@ -146,7 +146,7 @@ def _series_of(file: str) -> str | None:
 
 
 def _tell_tales(train: Half, test: Half) -> Iterator[Finding]:
-    """What is known before looking at what a picture shows, and yet tells its class."""
+    """Properties that tell the class and have nothing to do with what a picture shows."""
     for what, look in LOOKS.items():
         accuracy, chance = _guess(look(train), train.listing.labels, look(test), test.listing.labels)
         noise = math.sqrt(max(chance * (1 - chance), 1e-9) / max(1, len(test)))
@@ -161,7 +161,7 @@ def _tell_tales(train: Half, test: Half) -> Iterator[Finding]:
 def _guess(
     ours: Iterable[Hashable], labels: Sequence[int], theirs: Iterable[Hashable], true: Sequence[int]
 ) -> tuple[float, float]:
-    """How often the commonest class of a value is right, and how often the commonest class of all."""
+    """The accuracy of guessing the commonest class of each value, and of guessing the commonest class."""
     seen: dict[Hashable, Counter[int]] = defaultdict(Counter)
     for value, label in zip(ours, labels, strict=True):
         seen[value][label] += 1
@@ -176,7 +176,7 @@ def _size(path: Path) -> tuple[int, int] | None:
     try:
         with open_picture(path) as picture:
             return picture.size
-    except Exception:  # damaged files make Pillow fail in many ways, and this is not the place to say so
+    except Exception:  # damaged files make Pillow fail in many ways; they are reported as unreadable
         return None
 
 

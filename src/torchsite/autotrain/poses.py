@@ -1,4 +1,4 @@
-"""Which poses fit the pictures: any turn for what lies under a microscope, small ones for what has an up.
+"""Which poses fit the pictures: full turns, or small ones where the pictures have an upright orientation.
 
 | name | poses | for |
 |---|---|---|
@@ -6,10 +6,10 @@
 | upright | ±15°, ±10 % shift | photographs, faces, letters |
 | paper | ±90°, ±25 % shift | comparisons with the paper |
 
-Unless told, the pictures are asked: each is shown in its four quarter turns, and a linear classifier of cheap
-features (colours of a coarse grid, directions of edges) learns on three quarters which turn it is, and
-so for each quarter. If it tells the turns of the others apart, the pictures are upright, and a model that is
-taught to ignore turns would be taught to ignore what it could use; if not, every turn is as good as another.
+"auto" detects the orientation: a linear classifier of cheap features (colours of a coarse grid, directions of
+edges) learns to tell the four quarter turns of a picture, and is tested on other pictures (four folds). If it
+can, the pictures are upright, and a model that ignored turns would lose what it could use; if not, any turn
+may do.
 """
 
 import math
@@ -73,7 +73,7 @@ def guess_poses(data: Dataset, seed: int = 0) -> Guess:
     images = to_float(data.images[rows])
     side = min(images.shape[-2:])
     top, left = (images.shape[-2] - side) // 2, (images.shape[-1] - side) // 2
-    squares = images[..., top : top + side, left : left + side]  # a turned frame must not tell
+    squares = images[..., top : top + side, left : left + side]  # the shape of the frame must not tell
     if len(squares) < FOLDS:
         return Guess("any", 0.0, 0)
     accuracy = turn_accuracy(squares)
@@ -93,7 +93,7 @@ def turn_accuracy(images: Images) -> float:
 
 
 def _told(known: Turned, asked: Turned) -> int:
-    """How many turns of the pictures that are asked about are told by what is known of others."""
+    """How many quarter turns a ridge regression that is fitted to `known` tells of `asked`."""
     targets = torch.eye(TURNS, dtype=known.dtype).repeat(len(known), 1) - 1 / TURNS
     truth = torch.arange(TURNS).repeat(len(asked))
     ours, theirs = known.flatten(0, 1), asked.flatten(0, 1)

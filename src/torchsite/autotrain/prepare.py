@@ -19,7 +19,7 @@ from torchsite.autotrain.choices import (
     choose_poses,
     choose_settings,
     choose_time,
-    for_several,
+    for_multi_label,
 )
 from torchsite.autotrain.inspection import Finding
 from torchsite.autotrain.poses import AUTO
@@ -47,7 +47,7 @@ LOOKING, PROBING, COMPARING = 0.2, 0.15, 0.1
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """All that is known before training: the plan, both halves, what may harm, and how much time there is."""
+    """All that is known before training: the plan, both halves, faults of the data, and the time."""
 
     plan: Plan
     train: Dataset
@@ -73,7 +73,7 @@ def prepare(
     limit: int | None = None,
     progress: bool = False,
 ) -> Prepared:
-    """Look at the pictures and choose settings; `changes` are settings of the user's own.
+    """Survey the pictures and choose settings; `changes` are fields that the user has set.
 
     `poses` names those that fit (`poses.py`); "auto" detects whether the pictures have an upright
     orientation. `labels` is a table where several may be true of a picture (`data/label_tables.py`). A
@@ -105,7 +105,7 @@ def _settings(
     survey = survey_data(data, labels, limit)
     deeper = [f"efficientnet_{variant.name}" for variant in (LITE1, LITE2) if is_installed(variant)]
     plan = choose_settings(data, survey, minutes=minutes, pretrained=is_installed(), deeper=deeper)
-    plan = plan if labels is None else for_several(plan)
+    plan = plan if labels is None else for_multi_label(plan)
     size = override(plan.recipe, changes).size
     if data in CATALOGUE or "margin" in changes or size is None:
         return plan

@@ -1,6 +1,7 @@
-"""A folder of pictures: what is known of it before anything is decoded, and both its halves at a size.
+"""Survey a folder of pictures before anything is decoded, and open both its halves at a size.
 
-With a table of labels, the folder holds the pictures that it names. Published sets are taken as they are.
+With a table of labels, the folder holds the pictures that the table names. Published sets are taken as they
+are.
 """
 
 from dataclasses import dataclass
@@ -87,7 +88,7 @@ def usual_side(listing: Listing) -> int:
 def open_halves(
     data: str, size: int | None, *, labels: Path | None = None, margin: float = 1.0, progress: bool = False
 ) -> tuple[Dataset, Dataset, tuple[Finding, ...]]:
-    """Both halves at a size, and what may harm in those of a folder with classes.
+    """Both halves at a size, and the faults found in those of a folder with classes.
 
     With a margin, pictures are the centres of larger ones.
     """

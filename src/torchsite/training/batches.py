@@ -1,7 +1,7 @@
 """Batches of pictures, as a pure function of the seed and the step.
 
-Nothing is drawn from a running generator, so a run that was killed continues with the very batches it would
-have seen: all that is needed is how many steps are done.
+No random state is carried from step to step, so a run that was killed goes on with the batches it would have
+seen: all that is needed is the number of steps that are done.
 """
 
 import functools

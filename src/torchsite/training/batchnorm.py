@@ -1,7 +1,7 @@
 """Batch norm over the global batch, so that one process and several see the same statistics.
 
-Torch's own `SyncBatchNorm` does this on GPUs only. This one works wherever `all_reduce` does; it lends its
-forward pass to the model's own layers for the time of the training, and the layers stay the same objects.
+Torch's own `SyncBatchNorm` does this on GPUs only; this one works wherever `all_reduce` does. During training
+the model's own layers get its forward pass, and stay the same objects.
 """
 
 from collections.abc import Iterator
@@ -45,9 +45,9 @@ class GlobalBatchNorm(_BatchNorm):
 
 @contextmanager
 def global_statistics(model: nn.Module) -> Iterator[None]:
-    """Every batch norm of a model with `GlobalBatchNorm`'s forward pass for a while, then plain again.
+    """Give every batch norm of a model the forward pass of `GlobalBatchNorm` for a while.
 
-    A layer of the user's own that derives from batch norm keeps what it adds.
+    A subclass of batch norm keeps what it adds.
     """
     layers = [module for module in model.modules() if isinstance(module, _BatchNorm)]
     plain = {layer: type(layer) for layer in layers if not isinstance(layer, GlobalBatchNorm)}

@@ -1,11 +1,10 @@
-"""What a training costs in arithmetic: machines differ by five times, multiply-accumulates do not.
+"""The cost of a training in multiply-accumulates, which, unlike seconds, do not depend on the machine.
 
     PMAC = steps · batch · (views of a picture · 3 + questions) · multiply-accumulates of a pass / 10¹⁵
 
 The factor 3 is the forward pass and the two products of the backward pass, the usual estimate; questions are
-forward passes for each picture that nothing is learnt through (taught by hiding). Weights that
-do not learn need only one of them, so for frozen extractors the figure is an upper bound. Normalisation,
-activations and resampling are not counted.
+forward passes without gradients (of the term `hiding`). Frozen weights need only one of the two products, so
+for frozen extractors the figure is an upper bound. Normalisation, activations and resampling are not counted.
 """
 
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ class Budget:
 
 @torch.enable_grad()  # the counter looks for gradients, even where a part hands on its weights as they are
 def forward_macs(model: ImageClassifier) -> int:
-    """The multiply-accumulates of one picture's way through the model."""
+    """The multiply-accumulates of one picture's forward pass."""
     device = next(model.parameters()).device
     picture = torch.zeros(1, *model.config.image_shape, device=device, dtype=dtype_of(model))
     counter = FlopCounterMode(display=False)

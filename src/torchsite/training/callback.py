@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """The base class of callbacks: every method is called at its event and does nothing."""
+    """Base class of callbacks: every method is called at its event and does nothing."""
 
     def started(self, run: "Run") -> None:
         """Before the first step of this attempt."""

@@ -1,8 +1,7 @@
-"""Checkpoints that survive anything.
+"""Checkpoints that survive a kill at any time.
 
-A checkpoint is written beside its place and then renamed, once, to a name that carries its checksum; older
-ones go only after that. So whenever a run is killed, a whole checkpoint is there, and when it resumes, a
-damaged newest one is noticed and the one before is used.
+A checkpoint is written to a temporary file and renamed once, to a name that carries its checksum; only then
+are older ones deleted. A damaged newest one is noticed when the run resumes, and the one before is used.
 """
 
 import hashlib
@@ -54,7 +53,7 @@ class Checkpoints:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Hear SIGTERM and SIGINT for a while; only the main thread can."""
+        """Handle SIGTERM and SIGINT for a while; only the main thread can."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -71,7 +70,7 @@ class Checkpoints:
         self.told_to_stop = number
 
     def save_if_due(self, run: "Run", *, at_end: bool = False) -> None:
-        """Save if it is time, on all ranks together; stop if one of them was told to."""
+        """Save if it is time, on all ranks together; raise `StoppedError` if one of them was told to stop."""
         due = at_end or time.monotonic() - self.written >= self.seconds
         wish = int(highest_of_ranks(self.told_to_stop or due))  # a signal's number is more than 1
         if wish:
@@ -84,7 +83,7 @@ class Checkpoints:
             )
 
     def save(self, run: "Run") -> None:
-        """Write a checkpoint, unless this step's is there; the one before stays, those before it go."""
+        """Write a checkpoint unless this step's is there, and keep the one before."""
         if self.saved_steps == run.steps_done:
             return
         temporary = self.folder / "writing.part"
@@ -117,7 +116,7 @@ class Checkpoints:
 
 
 def publish(temporary: Path) -> Path:
-    """Give a finished file its place as the newest checkpoint, then remove all but the last ones."""
+    """Rename a finished file to be the newest checkpoint, then delete all but the last ones."""
     folder, earlier = temporary.parent, checkpoints(temporary.parent)
     number = int(earlier[0].name[:8]) + 1 if earlier else 0
     with temporary.open("rb") as written:

@@ -20,12 +20,11 @@ COUNTED = ("flat_epochs", "flat_steps", "sum", "n")
 
 
 class CollapseCheck(Callback):
-    """Stops when the regulariser has stopped teaching: L_trans at ln 2, or far above it.
+    """Stops a run whose transformation loss stays at ln 2 (collapsed) or rises far above it (diverged).
 
-    A prototype that says nothing has the value 1/2 everywhere, and then L_trans is ln 2 = 0.6931 whatever
-    the targets are. An epoch whose mean lies within 1 % of that counts; `patience` of them in a row stop, if
-    they were a hundred steps or more: on few pictures epochs pass before there was time to learn anything. A
-    mean of more than twice that, after the first epoch, stops at once: the loss has diverged.
+    A prototype that says nothing is 1/2 everywhere, and then the loss is ln 2 = 0.6931 for any targets. A run
+    stops after `patience` epochs in a row whose mean is within 1 % of that, if they have a hundred steps or
+    more; and at once, after the first epoch, if the mean is more than twice that.
     """
 
     def __init__(self, patience: int) -> None:
@@ -39,7 +38,7 @@ class CollapseCheck(Callback):
             self.sum, self.n = self.sum + float(losses["transformation"]), self.n + 1
 
     def epoch_done(self, run: "Run") -> None:
-        """Judge the epoch."""
+        """Check the mean of the epoch."""
         if not self.n:
             return
         mean, n_steps, self.sum, self.n = self.sum / self.n, self.n, 0.0, 0
@@ -61,11 +60,11 @@ class CollapseCheck(Callback):
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run must know."""
+        """The counters, for a checkpoint."""
         return {name: getattr(self, name) for name in COUNTED}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on counting; what an earlier version did not count begins at 0."""
+        """Restore the counters; those that an earlier version did not have begin at 0."""
         for name in COUNTED:
             setattr(self, name, state.get(name, 0))
 

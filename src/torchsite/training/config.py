@@ -13,7 +13,7 @@ from torchsite.transforms.fill import as_fill
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """A recipe in numbers; the defaults suit pictures of 28 to 32 pixels on a CPU.
+    """The settings of a training; the defaults suit pictures of 28 to 32 pixels on a CPU.
 
     The classification loss is always minimised; `terms` are added to it. Pictures are seen in the `views`
     that are named here, and in those that the terms compare. `corners` are the fillings around posed

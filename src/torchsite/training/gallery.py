@@ -12,7 +12,6 @@ An exemplar must be recognisable: what is shown of it must be named as its class
 Where the pictures must not be handed on, a decoder draws them from their features (`reconstruction.py`).
 """
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -27,7 +26,7 @@ from torchsite.model.gallery import Drawn, Gallery, Keys, as_keys, likeness, rea
 from torchsite.model.pretrained import WEIGHTS_FILE
 from torchsite.modes import evaluating
 from torchsite.randomness import Rng, make_rng
-from torchsite.shapes import Features, Images, Labels, Pixels, Prototypes
+from torchsite.shapes import Features, Labels, Pixels, Prototypes
 from torchsite.training.batches import look_up
 from torchsite.training.reconstruction import MOST_SIDE, STEPS, Decoder, small, train_decoder
 
@@ -63,7 +62,7 @@ def make_gallery(
     with evaluating(model):
         probes = _probes(model, data, n_probes, rng)
         found = [
-            _exemplars(_look(model, data, rows, label, decoder), probes[:, label], n_wanted)
+            _exemplars(model, data, rows, label, probes[:, label], n_wanted, decoder)
             for label, rows in enumerate(candidates)
         ]
     pictures, keys = (torch.cat(part) for part in zip(*found, strict=True))
@@ -94,41 +93,38 @@ def choose(scores: Float[Tensor, "probes candidates"], n: int) -> Labels:
     return torch.tensor(chosen)
 
 
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """Pictures of one class as they would be shown, their keys, and whether the model names what is shown."""
-
-    pictures: Pixels
-    keys: Keys
-    named: Bool[Tensor, " candidates"]
-
-
 def _candidates(data: Dataset, label: int, n: int, rng: Rng) -> Labels:
     rows = (data.labels == label if data.multi_hot is None else data.multi_hot[:, label]).nonzero()[:, 0]
     return rows[torch.randperm(len(rows), generator=rng)[:n]]
 
 
-def _look(model: SITE, data: Dataset, rows: Labels, label: int, decoder: Decoder | None) -> Candidates:
-    """The candidates of a class, as they are or as the decoder draws them."""
-    found = []
-    for part in rows.split(BATCH):
-        images, _ = look_up(data, part, next(model.parameters()))
-        run = model.answer(images)
-        shown = images if decoder is None else decoder(run.features.cpu().float()).to(images)
-        if decoder is not None:
-            run = replace(model.answer(F.interpolate(shown, images.shape[-2:])), features=run.features)
-        best = run.logits.argmax(1) == label
-        named = run.logits[:, label] > 0 if model.config.multi_label else best
-        found.append((as_bytes(small(shown)), as_keys(run.features).half().cpu(), named.cpu()))
-    return Candidates(*(torch.cat(part) for part in zip(*found, strict=True)))
+def _exemplars(
+    model: SITE, data: Dataset, rows: Labels, label: int, probes: Features, n: int, decoder: Decoder | None
+) -> tuple[Pixels, Keys]:
+    """The exemplars of a class, of these candidates, and their keys.
 
-
-def _exemplars(candidates: Candidates, probes: Features, n: int) -> tuple[Pixels, Keys]:
-    """Those to keep, of the candidates that the model names as they are shown, if these are enough."""
-    named = candidates.named if int(candidates.named.sum()) >= n else torch.ones_like(candidates.named)
-    pictures, keys = candidates.pictures[named], candidates.keys[named]
+    Candidates that the model does not name as they are shown are left out, if the others are enough.
+    """
+    found = [_look(model, data, part, label, decoder) for part in rows.split(BATCH)]
+    pictures, keys, named = (torch.cat(part) for part in zip(*found, strict=True))
+    if int(named.sum()) >= n:
+        pictures, keys = pictures[named], keys[named]
     chosen = choose(likeness(as_keys(probes).cpu().float(), keys.float(), reach_of(keys)).amax(2), n)
     return pictures[chosen], keys[chosen]
+
+
+def _look(
+    model: SITE, data: Dataset, rows: Labels, label: int, decoder: Decoder | None
+) -> tuple[Pixels, Keys, Bool[Tensor, " batch"]]:
+    """Candidates as they would be shown, their keys, and whether the model names what is shown."""
+    images, _ = look_up(data, rows, next(model.parameters()))
+    run = model.answer(images)
+    keys, shown = as_keys(run.features).half().cpu(), images
+    if decoder is not None:
+        shown = decoder(run.features.cpu().float()).to(images)
+        run = model.answer(F.interpolate(shown, images.shape[-2:]))
+    named = run.logits[:, label] > 0 if model.config.multi_label else run.logits.argmax(1) == label
+    return (small(shown) * 255).round().clamp(0, 255).to(torch.uint8).cpu(), keys, named.cpu()
 
 
 def _probes(model: SITE, data: Dataset, n: int, rng: Rng) -> Prototypes:
@@ -144,11 +140,6 @@ def _decoder(model: SITE, data: Dataset, candidates: Labels, steps: int, rng: Rn
     others = torch.ones(len(data), dtype=torch.bool)
     others[candidates] = False
     return train_decoder(model, data[others if bool(others.any()) else ~others], rng=rng, steps=steps)
-
-
-def as_bytes(images: Images) -> Pixels:
-    """Pictures in [0, 1] as bytes."""
-    return (images * 255).round().clamp(0, 255).to(torch.uint8).cpu()
 
 
 def _affordable(model: SITE) -> int:

@@ -94,7 +94,7 @@ class TrainingLog(Callback):
     """
 
     def started(self, run: "Run") -> None:
-        """Move the table so far aside and open the new one."""
+        """Rename an earlier table and open a new one."""
         self.every = max(1, min(MOST_STEPS_UNLOGGED, run.steps_per_epoch))
         self.path = run.folder / "logs" / "metrics.csv"
         if self.path.exists():
@@ -144,7 +144,7 @@ def open_loggers(folder: Path) -> list[Logger]:
 
 
 class ProgressBar(Callback):
-    """Steps of the epoch, the loss, and how long the run will take."""
+    """A progress bar: epoch, loss, and the remaining time."""
 
     def __init__(self) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

@@ -1,4 +1,4 @@
-"""The training loop, on Lightning's Fabric: `train` is all of it, what it calls stands below."""
+"""The training loop, on Lightning's Fabric: `train` is the loop, `take_step` one step of it."""
 
 import math
 import time
@@ -33,7 +33,7 @@ from torchsite.training.validation import validate
 
 @dataclass(eq=False)
 class Run:
-    """A training in progress: its parts, how far it is, and its callbacks."""
+    """A training in progress: its parts, its callbacks, and how far it is."""
 
     fabric: Fabric
     objective: Objective
@@ -115,7 +115,7 @@ class Run:
 
 
 def train(run: Run) -> None:
-    """All steps of the run that are not done yet, epoch by epoch."""
+    """Take all steps that are not done yet, epoch by epoch, and validate; stop when the time is over."""
     n, every = run.steps_per_epoch, run.steps_per_epoch * run.config.validate_every
     for epoch in range(run.epoch, run.config.epochs + 1):
         look_at_clock(run)
@@ -134,7 +134,7 @@ def train(run: Run) -> None:
 
 
 def take_step(run: Run) -> None:
-    """One step: the losses of a batch in all its views, their gradients, and what is learnt from them."""
+    """One step: the losses of a batch in all its views, their gradients, and the update of the weights."""
     config, fabric, like = run.config, run.fabric, next(run.model.parameters())
     batch = make_batch(run.data, config, run.objective.views, run.steps_done, like, run.share, run.clock)
     tell(run, "step_begins", batch)
@@ -168,7 +168,7 @@ def look_at_clock(run: Run) -> None:
 
 
 def of_all_ranks(run: Run, part: Batch, outcome: Outcome) -> Outcome:
-    """The losses as means over all processes, for people to look at; an error if they are no numbers."""
+    """The losses as means over all processes, for the log; an error if they are not finite."""
     values = torch.stack([value.detach().float() for value in outcome.losses.values()])
     means = dict(zip(outcome.losses, mean_over_ranks(values), strict=True))
     if not torch.isfinite(means["loss"]):
@@ -177,7 +177,7 @@ def of_all_ranks(run: Run, part: Batch, outcome: Outcome) -> Outcome:
 
 
 def refuse_loss(run: Run, part: Batch, loss: Tensor, mean: Tensor) -> None:
-    """All processes stop if the loss of one is no number, and name the pictures of those."""
+    """Stop all processes, and name the pictures of those whose loss is not finite."""
     losses = rows_of_all_ranks(loss.detach().float().reshape(1))
     pictures = rows_of_all_ranks(part.rows.to(loss.device)).reshape(len(losses), -1)[~torch.isfinite(losses)]
     raise TrainingError(
@@ -188,13 +188,13 @@ def refuse_loss(run: Run, part: Batch, loss: Tensor, mean: Tensor) -> None:
 
 
 def joined_features(outcomes: Sequence[Outcome]) -> Tensor | None:
-    """What the parts of a step saw, in the order of their pictures."""
+    """The features of all parts of a step, in the order of their pictures."""
     features = [outcome.features for outcome in outcomes if outcome.features is not None]
     return torch.cat(features) if features else None
 
 
 def mean_losses(outcomes: Sequence[Outcome]) -> dict[str, Tensor]:
-    """The means over the parts of a step."""
+    """The losses of a step as means over its parts."""
     names = outcomes[0].losses
     return {name: torch.stack([outcome.losses[name] for outcome in outcomes]).mean() for name in names}
 
@@ -210,13 +210,13 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def tell(run: Run, event: str, *news: Any) -> None:
-    """Tell all callbacks of an event; see `Callback`."""
+    """Call this method of all callbacks; see `Callback`."""
     for callback in run.callbacks:
         getattr(callback, event)(run, *news)
 
 
 def check_one_place(run: Run) -> None:
-    """All processes must go on from one place; a file system that lags could show them different ones."""
+    """An error unless all processes go on from the same step: a shared file system may lag."""
     places = sorted(set(notes_of_all_ranks(run.steps_done)))
     if len(places) > 1:
         raise TrainingError(
@@ -227,7 +227,7 @@ def check_one_place(run: Run) -> None:
 
 @contextmanager
 def seeded(seed: int, step: int, rank: int) -> Iterator[None]:
-    """Torch's global random state for one step, then as it was: dropout in a module of the user's resumes."""
+    """Seed torch's global random state for one step and restore it after, so that dropout can be resumed."""
     with torch.random.fork_rng():
         torch.manual_seed(make_rng(seed, "step", step, rank).initial_seed())
         yield

@@ -18,14 +18,13 @@ from torchsite.training.config import TrainingConfig
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
-def orthogonalise(update: Tensor, steps: int = 5, dtype: torch.dtype | None = None) -> Tensor:
+def orthogonalise(update: Tensor, steps: int = 5) -> Tensor:
     """The update with all singular values near one (between 0.7 and 1.2), by matrix products only.
 
-    They are counted in `dtype`; if none is asked for, in that of the update and never in less than float32,
-    under autocast as well.
+    They are computed in float32 or better, under autocast as well.
     """
     a, b, c = NEWTON_SCHULZ
-    x = update.to(dtype or torch.promote_types(update.dtype, torch.float32))
+    x = update.to(torch.promote_types(update.dtype, torch.float32))
     with torch.autocast(update.device.type, enabled=False):
         x = x / (x.norm() + 1e-7)
         tall = x.shape[0] > x.shape[1]
@@ -68,22 +67,23 @@ class Muon(torch.optim.Optimizer):
 def make_optimisers(module: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
     """One optimiser for all parameters, or Muon for the kernels and AdamW for the rest.
 
-    Feature extractors say at which share of the rate their parameters learn (`parameter_groups`); those with
-    another than the full one, pretrained ones, are left to AdamW.
+    Weights decay; biases, norms and other parameters of one axis do not. Feature extractors say at which
+    share of the rate their parameters learn (`parameter_groups`); those with another than the full one,
+    pretrained ones, are left to AdamW.
     """
     factors = _learning_rate_factors(module)
     learning = [parameter for parameter in module.parameters() if parameter.requires_grad]
     kernels = [p for p in learning if p.ndim == 4 and min(p.flatten(1).shape) > 1 and p.shape[-1] > 1]
-    muon = [p for p in kernels if factors[id(p)] == 1] if config.optimiser == "muon" else []
-    taken = {id(parameter) for parameter in muon}
-    rest = [p for p in learning if id(p) not in taken]
+    muon = [p for p in kernels if factors[p] == 1] if config.optimiser == "muon" else []
+    taken = set(muon)
+    rest = [p for p in learning if p not in taken]
     groups = [
         {
-            "params": [p for p in rest if factors[id(p)] == factor and (p.ndim > 1) == decays],
+            "params": [p for p in rest if factors[p] == factor and (p.ndim > 1) == decays],
             "weight_decay": config.weight_decay if decays else 0.0,
             "lr": factor * config.learning_rate,
         }
-        for factor in dict.fromkeys(factors[id(p)] for p in rest)
+        for factor in dict.fromkeys(factors[p] for p in rest)
         for decays in (True, False)
     ]
     optimisers: list[torch.optim.Optimizer] = [
@@ -94,12 +94,12 @@ def make_optimisers(module: nn.Module, config: TrainingConfig) -> list[torch.opt
     return optimisers
 
 
-def _learning_rate_factors(module: nn.Module) -> dict[int, float]:
-    """By the parameter's id."""
+def _learning_rate_factors(module: nn.Module) -> dict[nn.Parameter, float]:
+    """The share of the learning rate of each parameter."""
     extractors = [part for part in module.modules() if isinstance(part, FeatureExtractor)]
     groups = [group for extractor in extractors for group in extractor.parameter_groups()]
-    usual = {id(parameter): 1.0 for parameter in module.parameters()}
-    return usual | {id(p): group.learning_rate_factor for group in groups for p in group.parameters}
+    usual = dict.fromkeys(module.parameters(), 1.0)
+    return usual | {p: group.learning_rate_factor for group in groups for p in group.parameters}
 
 
 def set_learning_rates(optimisers: Iterable[torch.optim.Optimizer], factor: float) -> None:

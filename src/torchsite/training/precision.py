@@ -1,8 +1,7 @@
-"""In which numbers a model is trained: float32, or bfloat16 where the networks run faster in it.
+"""The precision of a training: float32, or bfloat16 where the networks run faster in it.
 
-Processors without instructions for bfloat16 emulate it, seven times slower than float32 and worse. Whether
-this one has them is not asked but tried, on a small convolution, forward and backward: that sees what the
-processor, the libraries and their settings make of it together.
+Processors without instructions for bfloat16 emulate it, seven times slower than float32. So on CPUs a small
+convolution is timed in both, forward and backward: that measures processor, libraries and settings together.
 """
 
 import functools
@@ -29,7 +28,7 @@ class Precision:
     why: str
 
     def autocast(self, device: torch.device) -> AbstractContextManager[object]:
-        """The networks in this precision; what must not be rounded says so itself."""
+        """Autocast for the networks; parts that need float32 switch it off themselves."""
         return torch.autocast(device.type, torch.bfloat16, enabled=self.chosen == "bf16")
 
 

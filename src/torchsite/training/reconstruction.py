@@ -2,8 +2,8 @@
 
     L = mean |D(z) - x| + mean |∇D(z) - ∇x|,        z = F1(x), without a gradient
 
-It shows what the features keep of a picture. Prototypes are no features of any picture: what it makes of
-them cannot be read (docs/design/galleries.md), so it is asked for exemplars only.
+It shows what the features keep of a picture. It cannot draw prototypes, which are not the features of any
+picture (docs/design/galleries.md), so it is used for exemplars only.
 """
 
 import math
@@ -58,7 +58,9 @@ def train_decoder(
     """Train on the features of some pictures; they are computed once, and no gradient reaches the model."""
     features, images = _pairs(model, data, n_pictures, rng)
     (depth, *cells), (channels, *size) = features.shape[1:], images.shape[1:]
-    decoder = _new(depth, (cells[0], cells[1]), channels, (size[0], size[1]), rng)
+    with torch.random.fork_rng(devices=[]):  # the first weights are drawn from `rng`
+        torch.default_generator.manual_seed(int(torch.randint(2**31, (1,), generator=rng)))
+        decoder = Decoder(depth, (cells[0], cells[1]), channels, (size[0], size[1]))
     optimiser = torch.optim.AdamW(decoder.parameters(), LEARNING_RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, LEARNING_RATE, steps)
     with torch.enable_grad():
@@ -100,10 +102,3 @@ def small(images: Images) -> Images:
         return images
     size = (max(1, round(height * factor)), max(1, round(width * factor)))
     return F.interpolate(images, size, mode="bilinear", antialias=True, align_corners=False)
-
-
-def _new(depth: int, cells: Size, channels: int, size: Size, rng: Rng) -> Decoder:
-    """A decoder whose weights are drawn from `rng`; the global state stays as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(int(torch.randint(2**31, (1,), generator=rng)))
-        return Decoder(depth, cells, channels, size)

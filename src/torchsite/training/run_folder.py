@@ -47,7 +47,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _take(lock: FileLock, folder: Path) -> str:
-    """Take the lock and say who has it; if another process has it, the words of the error."""
+    """Take the lock and note this process as its holder; the error message if another process has it."""
     folder.mkdir(parents=True, exist_ok=True)
     holder = folder / HOLDER
     try:

@@ -1,4 +1,4 @@
-"""What a run measures on pictures that it does not learn from, in the same poses every time."""
+"""Validation: measures on pictures that are not trained on, in the same poses every time."""
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ PART = 250
 
 @torch.no_grad()
 def validate(model: ImageClassifier, data: Dataset, config: TrainingConfig, share: Share) -> dict[str, float]:
-    """The means over all pictures of the validation slice, whichever process looked at them."""
+    """The means over the first `n_validation` pictures, which all processes share."""
     like, found = next(model.parameters()), []
     with evaluating(model):
         for rows in parts_in_order(min(len(data), config.n_validation), PART, share):
