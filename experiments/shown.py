@@ -3,7 +3,8 @@
 Claim:    the explanation stands on the main parts of the thing, and on the same when the picture is moved;
           for every class as for three, and for pictures from elsewhere, shrunk to the model's size. (The cat
           is a cat; a rocket and a motorcycle are no classes of CIFAR-10: theirs are the nearest.)
-Command:  torchsite reproduce cifar10_explanations, cifar10_examples, cifar10_photographs   (or mnist_…)
+Command:  torchsite reproduce cifar10_explanations, cifar10_examples, cifar10_photographs, mnist_explanations,
+          mnist_examples
 Cost:     one pass over the test set to find pictures that are classified correctly; seconds. Photographs need
           scikit-image.
 

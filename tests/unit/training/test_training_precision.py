@@ -90,7 +90,7 @@ def test_a_run_that_does_not_say_its_precision_is_refused(timed, tmp_path):
     path = tmp_path / "run.json"
     described = json.loads(path.read_text())
     path.write_text(json.dumps({name: part for name, part in described.items() if name != "precision"}))
-    with pytest.raises(ConfigError, match="does not say in which precision"):
+    with pytest.raises(ConfigError, match="precision"):
         run(tmp_path, resume=True)
 
 

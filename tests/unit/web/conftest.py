@@ -13,8 +13,9 @@ def library():
 
 
 @pytest.fixture(scope="session")
-def app(library):
-    return create_app(library)
+def app():
+    """It has models of its own: a request that is still answered must not share them with another test."""
+    return create_app(make_library())
 
 
 @pytest.fixture(scope="session")
