@@ -56,12 +56,11 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, object]:
         "ONNX Runtime, int8": OnnxModel(small, args.threads),
     }
     images = to_float(test.images[: max(BATCHES)])
-    judged = judge(exported.path, small, test)
     return {
         "milliseconds": {str(n): best_milliseconds(variants, images[:n], args) for n in BATCHES},
         "largest difference from PyTorch": exported.max_difference,
         "bytes": {"float32": exported.path.stat().st_size, "int8": small.stat().st_size},
-        "quality": {name: value for name, value in judged.items() if not name.startswith("ms ")},
+        "quality": judge(exported.path, small, test),
     }
 
 

@@ -1,6 +1,5 @@
 """`torchsite export`: a model as a file for ONNX Runtime or for torch alone, with its explanations."""
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,13 +10,9 @@ from torchsite.cli.terminal import AsJson, ModelName, say_json, terminal
 from torchsite.errors import ConfigError
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from torchsite.data import Dataset
-    from torchsite.model.export import OnnxModel
 
-N_CALIBRATION = 256
-SECONDS = 0.5
+N_CALIBRATION, N_TESTED = 256, 1000
 
 
 def export(
@@ -31,7 +26,6 @@ def export(
     data: Annotated[
         str, typer.Option(help="Data set that int8 is calibrated (train) and tested (test) on.")
     ] = "mnist_sample",
-    limit: Annotated[int, typer.Option(min=10, help="Test int8 on at most so many pictures.")] = 1000,
     as_json: AsJson = False,
 ) -> None:
     """Export logits and heatmaps, for any number of pictures at once, checked against the model itself.
@@ -58,7 +52,7 @@ def export(
         small = path.with_name(f"{path.stem}.int8.onnx")
         calibrated = to_float(load_dataset(data, "train").images[:N_CALIBRATION])
         quantise(path, small, calibrated)
-        figures = judge(path, small, load_dataset(data, "test")[:limit])
+        figures = judge(path, small, load_dataset(data, "test")[:N_TESTED])
         annotate(small, figures)
         for name, value in figures.items():
             console.print(f"{name:>36}  {value:.4f}")
@@ -69,7 +63,7 @@ def export(
 
 
 def judge(whole: Path, small: Path, data: "Dataset") -> dict[str, float]:
-    """Accuracy and speed of an int8 model beside the one it came from."""
+    """The accuracy of an int8 model beside that of the model it came from, and how often they agree."""
     import torch
 
     from torchsite.data import to_float
@@ -87,17 +81,4 @@ def judge(whole: Path, small: Path, data: "Dataset") -> dict[str, float]:
     }
     figures["int8 agrees with float32"] = float((predicted["int8"] == predicted["float32"]).double().mean())
     figures["largest difference of logits"] = float((logits["int8"] - logits["float32"]).abs().max())
-    for n in (1, 32):
-        times = {name: milliseconds(model, images[:n]) for name, model in answers.items()}
-        figures |= {f"ms for {n} pictures, {name}": value for name, value in times.items()}
     return figures
-
-
-def milliseconds(model: "OnnxModel", images: "Tensor") -> float:
-    """The best time of a call, over half a second."""
-    best, end = float("inf"), time.perf_counter() + SECONDS
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        model(images)
-        best = min(best, time.perf_counter() - start)
-    return 1000 * best

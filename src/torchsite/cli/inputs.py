@@ -32,16 +32,6 @@ def open_site(name: str) -> "SITE":
     return loaded
 
 
-def open_black_box(name: str) -> "BlackBox":
-    """A black box, to judge what prototypes show."""
-    from torchsite.model import BlackBox
-
-    loaded = open_model(name)
-    if not isinstance(loaded, BlackBox):
-        raise NotApplicableError(f"a judge must be a black box, {name!r} is a SITE model")
-    return loaded
-
-
 def open_data(name: str, split: str, model: "SITE | BlackBox") -> "Dataset":
     """A data set or a folder, its pictures at the size that the model takes."""
     from torchsite.data import CATALOGUE, load_dataset

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from torchsite.cli.inputs import names, open_black_box, open_data, open_model, training_data
+from torchsite.cli.inputs import names, open_data, open_model, training_data
 from torchsite.cli.terminal import (
     AsJson,
     DataName,
-    Judge,
     Limit,
     ModelName,
+    Seed,
     Split,
     say_figures,
     say_json,
@@ -25,7 +25,6 @@ def evaluate(
     model: ModelName,
     data: DataName = "mnist_sample",
     split: Split = "test",
-    judge: Judge = "",
     limit: Limit = None,
     out: Annotated[Path | None, typer.Option(help="Where to write the result file.")] = None,
     as_json: AsJson = False,
@@ -41,9 +40,9 @@ def evaluate(
     from torchsite.evaluation.evaluate import evaluate as run
     from torchsite.report.format import headline
 
-    loaded, asked = open_model(model), open_black_box(judge) if judge else None
+    loaded = open_model(model)
     with watching("measuring") as watch:
-        result = run(loaded, open_data(data, split, loaded), judge=asked, limit=limit, watch=watch)
+        result = run(loaded, open_data(data, split, loaded), limit=limit, watch=watch)
     say_json(asdict(result)) if as_json else say_figures(headline(result))
     if out:
         written = result.save(out)
@@ -59,10 +58,8 @@ def report(
         str | None, typer.Option(help="Post-hoc methods to compare, separated by commas; '' for none.")
     ] = None,
     limit: Annotated[int, typer.Option(min=2, help="At most so many pictures, drawn at random.")] = 2000,
-    compared: Annotated[int, typer.Option(min=2, help="Pictures to compare methods on.")] = 200,
-    log: Annotated[Path | None, typer.Option(help="The run's metrics.csv; found beside the model.")] = None,
     figures: Annotated[Path | None, typer.Option(help="Also write each figure here, PNG and SVG.")] = None,
-    seed: Annotated[int, typer.Option(help="Of pictures, poses and intervals.")] = 0,
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Write a report about a model: one HTML file that needs no network.
@@ -89,10 +86,9 @@ def report(
             loaded,
             examined,
             training=training_data(model, data, loaded),
-            log=log or (find_log(model) if Path(model).is_dir() else None),
+            log=find_log(model) if Path(model).is_dir() else None,
             methods=METHODS_SHOWN if methods is None else names(methods),
             limit=limit,
-            n_compared=compared,
             seed=seed,
             watch=watch,
         )

@@ -22,9 +22,7 @@ ModelName = Annotated[str, typer.Argument(help="A shipped model's name, a folder
 DataName = Annotated[str, typer.Option("--data", help="A data set's name or a folder.")]
 Split = Annotated[str, typer.Option(help="Which part of the data.")]
 Limit = Annotated[int | None, typer.Option(min=2, help="Only the first pictures.")]
-Judge = Annotated[
-    str, typer.Option(help="A black box that classifies the prototypes (prototype_recognition).")
-]
+Seed = Annotated[int, typer.Option(help="Of the pictures drawn, their poses, and the intervals.")]
 Samples = Annotated[
     list[str] | None,
     typer.Option("--data", help="Data set or folder whose test pictures are the samples; may be repeated."),

@@ -9,6 +9,11 @@ from torchsite.results import Result
 from torchsite.transforms import TransformFamily
 
 NO_INFORMATION = ("random", "self_explanation")
+MAP_SCORES = (
+    ("self_consistency", "raw", "when the picture moves, the map moves along: the cosine of the two is"),
+    ("patch_deletion", "correlation", "hiding a patch does what the map says: the rank correlation is"),
+)
+GOOD, FAIR = 0.8, 0.5  # of the way from no knowledge of the picture to perfect
 
 
 def key_figures(result: Result) -> list[tuple[str, str, str]]:
@@ -73,12 +78,35 @@ def findings(result: Result) -> list[str]:
     values = result.values
     if "labels" in values:
         return _label_findings(result)
-    sentences = [
-        f"It names {percent(values['accuracy']['untransformed'])} of the pictures correctly as they are, "
-        f"and {percent(values['accuracy']['transformed'])} in random poses ({family(result)})."
-    ]
-    sentences += _folds(values) + _twin(values) + _consistency(values) + _compared(result) + _weakest(result)
-    return sentences
+    said = verdicts(result)
+    if "self_consistency" not in values:
+        said.append("It is a black box: what explains it below was computed afterwards, by other methods.")
+    return [*said, *_folds(values), *_twin(values), *_compared(result), *_weakest(result)]
+
+
+def verdicts(result: Result) -> list[str]:
+    """A sentence for each of the main scores: good, fair or bad, and compared with what."""
+    values, counts = result.values, result.values["data"]["examined"]["counts"]
+    guess = {"value": max(counts) / sum(counts)}
+    said = []
+    for pose, where in (("untransformed", "as they are"), ("transformed", f"posed ({family(result)})")):
+        found = values["accuracy"][pose]
+        text = f"it names {percent(found)} of the pictures {where} correctly"
+        said.append(f"{_verdict(found, guess)}: {text}; always naming one class gets {percent(guess)}.")
+    for measure, score, text in MAP_SCORES:
+        if measure in values:
+            found, floor = values[measure][score], values[measure]["floor"]
+            gets = f"the map of another picture gets {number(floor['value'], 2)}, and 1 is perfect"
+            said.append(f"{_verdict(found, floor)}: {text} {number(found['value'], 2)}; {gets}.")
+    return said
+
+
+def _verdict(found: Mapping[str, Any], null: Mapping[str, Any]) -> str:
+    """How far a score is on the way from one that needs no knowledge of the picture to 1."""
+    if found["value"] is None or null["value"] is None:
+        return "Not measured"
+    way = (found["value"] - null["value"]) / max(1 - null["value"], 1e-9)
+    return "Good" if way >= GOOD else "Fair" if way >= FAIR else "Bad"
 
 
 def _folds(values: Mapping[str, Any]) -> list[str]:
@@ -113,17 +141,6 @@ def family(result: Result) -> TransformFamily:
     return TransformFamily.from_mapping(result.config["family"])
 
 
-def _consistency(values: Mapping[str, Any]) -> list[str]:
-    if "self_consistency" not in values:
-        return ["It is a black box: what explains it below was computed afterwards, by other procedures."]
-    scores = values["self_consistency"]
-    return [
-        f"When the picture moves, its explanation moves along: the cosine of the two is "
-        f"{scores['raw']['value']:.3f}, where explanations of different pictures get "
-        f"{scores['floor']['value']:.3f}; that is {scores['calibrated']['value']:.0%} of the way to perfect."
-    ]
-
-
 def _compared(result: Result) -> list[str]:
     if "comparison" not in result.values:
         return []
@@ -138,7 +155,8 @@ def _compared(result: Result) -> list[str]:
         return []
     best = max(scores, key=lambda name: scores[name])
     return [
-        f"The most consistent post-hoc method here is {words(best)}, with {scores[best]:.0%} of that way."
+        f"The post-hoc method whose maps follow best is {words(best)}: {scores[best]:.0%} of the way from "
+        "the map of another picture to a perfect one."
     ]
 
 

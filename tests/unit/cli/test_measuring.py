@@ -23,11 +23,6 @@ def test_evaluate_writes_a_result_file_and_prints_it_as_json(model_folder, tmp_p
     assert json.loads(run(*words, "--json"))["values"] == values
 
 
-def test_a_judge_must_be_a_black_box(model_folder):
-    with pytest.raises(NotApplicableError, match="must be a black box"):
-        run("evaluate", model_folder, "--judge", model_folder, "--limit", 4)
-
-
 def test_compare_prints_a_table_or_json(model_folder, tmp_path):
     words = ["compare", model_folder, "--methods", "self_explanation, gradient", "--limit", 4]
     words += ["--metrics", "completeness", "--out", tmp_path]

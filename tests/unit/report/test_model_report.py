@@ -15,7 +15,7 @@ from torchsite.errors import DataError
 from torchsite.evaluation import illustrate
 from torchsite.model import SITE
 from torchsite.report import save_figures, write_report
-from torchsite.report.findings import findings, key_figures
+from torchsite.report.findings import findings, key_figures, verdicts
 from torchsite.report.page import svg
 from torchsite.results import Result
 
@@ -131,6 +131,22 @@ def test_findings_say_what_the_figures_are(case):
     assert ("black box" in said) is not isinstance(model, SITE)
     names = [name for name, _, _ in key_figures(result)]
     assert ("self-consistency, calibrated" in names) is isinstance(model, SITE)
+
+
+@pytest.mark.parametrize(
+    ("value", "null", "word"),
+    [
+        (0.99, 0.1, "Good"),
+        (0.7, 0.1, "Fair"),
+        (0.7, 0.6, "Bad"),
+        (0.5, 0.6, "Bad"),
+        (None, 0.1, "Not measured"),
+    ],
+)
+def test_a_verdict_is_of_the_way_from_no_knowledge_to_perfect(case, value, null, word):
+    scores = {"raw": {"value": value}, "floor": {"value": null}}
+    said = verdicts(replace(case[2], values=case[2].values | {"self_consistency": scores}))
+    assert next(text for text in said if "map moves along" in text).startswith(f"{word}: ")
 
 
 def test_a_perfect_model_is_said_to_make_no_mistake(case):
