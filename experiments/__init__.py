@@ -4,6 +4,6 @@
 older recipes, known by name.
 """
 
-from experiments import concise, peers
+from experiments import concise, peers, readable
 
-__all__ = ["concise", "peers"]
+__all__ = ["concise", "peers", "readable"]

@@ -11,10 +11,10 @@ import torch
 from safetensors.torch import load_file, save
 from torch import nn
 
+from experiments.readers import Disturbance, teach
 from torchsite.data import Dataset
 from torchsite.files import write_atomically
 from torchsite.model.blocks import conv_block
-from torchsite.objective.readers import Disturbance, teach
 from torchsite.randomness import make_rng
 from torchsite.shapes import Maps
 from torchsite.transforms import TransformFamily

@@ -8,9 +8,9 @@ from experiments import prototypes
 from experiments.cache import load_arrays
 from experiments.judges import JUDGES, make_judge
 from experiments.publish import draw_figures
+from experiments.readers import READERS
 from experiments.registry import EXPERIMENTS
 from torchsite.data import load_dataset
-from torchsite.objective.readers import READERS
 from torchsite.results import Result
 from torchsite.transforms import TransformFamily
 

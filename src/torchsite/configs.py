@@ -6,6 +6,7 @@ that names the field. Values of several kinds (`Tagged`) say by `name` which one
 """
 
 import dataclasses
+import math
 import reprlib
 import types
 import typing
@@ -58,6 +59,24 @@ def to_mapping(config: Any) -> dict[str, Any]:
     """Plain data that `from_mapping` reads back to an equal value."""
     tag = {"name": config.name} if isinstance(config, Tagged) else {}
     return tag | {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+
+
+def check_bounds(config: Any, interval: str, *names: str) -> None:
+    """Raise a `ConfigError` unless these fields lie in an interval, such as "(0, 1]"; None lies in any.
+
+    Of a field of several values all must, and there must be one.
+    """
+    low, high = (float(end.replace("∞", "inf")) for end in interval[1:-1].split(","))
+    least = f"{'at least' if interval[0] == '[' else 'more than'} {low:g}"
+    ends = {low} if interval[0] == "[" else set()
+    ends |= {high} if interval[-1] == "]" else set()
+    for name in names:
+        given = getattr(config, name)
+        values = given if isinstance(given, tuple) else (given,)
+        if not values or not all(v is None or low < v < high or v in ends for v in values):
+            where = f"{config.name}.{name}" if isinstance(config, Tagged) else name
+            expected = least if math.isinf(high) else f"a number in {interval}"
+            raise ConfigError(f"{where}: expected {expected}, got {given}")
 
 
 def _fields(kind: type[Any]) -> dict[str, Any]:

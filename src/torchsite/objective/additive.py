@@ -19,14 +19,14 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from torchsite.configs import check_bounds
 from torchsite.errors import ConfigError
 from torchsite.objective.batch import Draws, Share
 from torchsite.objective.term import Found, MapKind, Memory, Step, Term, own_and_all, shares_shown
-from torchsite.objective.views import UPRIGHT, View
+from torchsite.objective.views import UPRIGHT, View, check_fills
 from torchsite.randomness import Rng
 from torchsite.shapes import Images, Masks, Size
 from torchsite.transforms import Transform
-from torchsite.transforms.fill import as_fill
 
 Evidence = Float[Tensor, "batch classes rows cols"]
 Shown = Float[Tensor, "batch rows cols"]
@@ -99,25 +99,12 @@ class AdditiveEvidence(Term, name="additive_evidence"):
         low, high = self.kept
         if not 0 <= low <= high <= 1:
             raise ConfigError(f"additive_evidence.kept: expected 0 ≤ low ≤ high ≤ 1, got {self.kept}")
-        if not self.blocks or min(self.blocks) < 2:
-            raise ConfigError(f"additive_evidence.blocks: expected numbers from 2 on, got {self.blocks}")
-        if not 0 < self.portion <= 1:
-            raise ConfigError(f"additive_evidence.portion: expected a share in (0, 1], got {self.portion}")
-        if not self.place >= 0:
-            raise ConfigError(f"additive_evidence.place: expected at least 0, got {self.place}")
-        if not self.beta > 0:
-            raise ConfigError(f"additive_evidence.beta: expected more than 0, got {self.beta}")
-        if self.pool < 1:
-            raise ConfigError(f"additive_evidence.pool: expected at least 1 cell, got {self.pool}")
-        if not self.fill:
-            raise ConfigError("additive_evidence.fill: expected at least one filling, got none")
-        for name in self.fill:
-            if name in ("other", "reflection"):
-                raise ConfigError(
-                    f"additive_evidence.fill: what hides must be neutral: expected mean, black, blur or "
-                    f"noise, got {name}"
-                )
-            as_fill(name)
+        check_bounds(self, "(0, 1]", "portion")
+        check_bounds(self, "[0, ∞)", "place")
+        check_bounds(self, "(0, ∞)", "beta")
+        check_bounds(self, "[1, ∞)", "pool")
+        check_bounds(self, "[2, ∞)", "blocks")
+        check_fills("additive_evidence.fill", self.fill, (*NEUTRAL, "noise"))
 
     def views(self) -> tuple[View, ...]:
         """The whole picture, and the one with parts hidden."""

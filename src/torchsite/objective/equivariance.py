@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from torchsite.configs import check_bounds
 from torchsite.distributed import mean_with_gradients, n_ranks
 from torchsite.errors import ConfigError
 from torchsite.model import SITE
@@ -47,8 +48,7 @@ class EquivarianceTerm(Term, name="equivariance"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.hidden < 1:
-            raise ConfigError(f"equivariance.hidden: expected a share in [0, 1), got {self.hidden}")
+        check_bounds(self, "[0, 1)", "hidden")
         if self.hidden and self.unseen == "ignored":
             raise ConfigError(
                 "equivariance.hidden: what is hidden must give no evidence: expected unseen: silent, "

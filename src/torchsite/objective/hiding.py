@@ -19,13 +19,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from torchsite.errors import ConfigError
+from torchsite.configs import check_bounds
 from torchsite.model import SITE
 from torchsite.modes import evaluating
 from torchsite.objective.additive import NEUTRAL
 from torchsite.objective.batch import Draws, Share
 from torchsite.objective.term import Found, MapKind, Memory, Step, Term, own_and_all
-from torchsite.objective.views import UPRIGHT, View
+from torchsite.objective.views import UPRIGHT, View, check_fills
 from torchsite.shapes import Images, Masks, Size
 from torchsite.transforms.fill import as_fill
 from torchsite.transforms.patches import patch_numbers
@@ -51,20 +51,10 @@ class TaughtByHiding(Term, name="hiding"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.patches < 2:
-            raise ConfigError(f"hiding.patches: expected at least 2 along a side, got {self.patches}")
-        if not 0 < self.portion <= 1:
-            raise ConfigError(f"hiding.portion: expected a share in (0, 1], got {self.portion}")
-        if not self.softness > 0:
-            raise ConfigError(f"hiding.softness: expected more than 0, got {self.softness}")
-        if not self.fill:
-            raise ConfigError("hiding.fill: expected at least one filling, got none")
-        for name in self.fill:
-            as_fill(name)
-            if name not in NEUTRAL:
-                raise ConfigError(
-                    f"hiding.fill: what hides must be neutral: expected {', '.join(NEUTRAL)}, got {name}"
-                )
+        check_bounds(self, "[2, ∞)", "patches")
+        check_bounds(self, "(0, 1]", "portion")
+        check_bounds(self, "(0, ∞)", "softness")
+        check_fills("hiding.fill", self.fill, NEUTRAL)
 
     def views(self) -> tuple[View, ...]:
         """The whole picture."""

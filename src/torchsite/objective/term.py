@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchsite.configs import Tagged
+from torchsite.configs import Tagged, check_bounds
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError
 from torchsite.model import SITE
@@ -125,8 +125,7 @@ class Term(Tagged, abc.ABC):
     end: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.weight >= 0:
-            raise ConfigError(f"{self.name}.weight: expected at least 0, got {self.weight}")
+        check_bounds(self, "[0, ∞)", "weight")
         if not 0 <= self.start < self.end <= 1:
             raise ConfigError(
                 f"{self.name}: expected shares of the training, 0 ≤ start < end ≤ 1, "

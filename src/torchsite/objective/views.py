@@ -7,13 +7,13 @@ of the pictures only, which costs less.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 
-from torchsite.errors import ConfigError
+from torchsite.errors import ConfigError, did_you_mean
 from torchsite.objective.batch import Draws, Share
 from torchsite.randomness import Rng
 from torchsite.shapes import Images, Masks, Size
@@ -145,6 +145,15 @@ def fill_corners(views: Iterable[View], corners: tuple[str, ...]) -> tuple[View,
     """The views with these fillings, one at random for each picture, around every posed picture."""
     fill = corners[0] if len(corners) == 1 else corners
     return tuple(replace(view, fill=fill) if view.pose_stream else view for view in views)
+
+
+def check_fills(field: str, names: Sequence[str], allowed: Collection[str]) -> None:
+    """Raise a `ConfigError` unless there is a filling, and all are among those that are allowed."""
+    if not names:
+        raise ConfigError(f"{field}: expected at least one filling of {', '.join(allowed)}, got none")
+    for name in names:
+        if name not in allowed:
+            raise ConfigError(f"{field}: no filling {name!r} here: {did_you_mean(name, allowed)}")
 
 
 def what_is_shown(n: int, size: Size, hidden: float, rng: Rng) -> Masks:

@@ -1,14 +1,14 @@
 """Everything that a training run depends on, besides the model and the data."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+from torchsite.configs import check_bounds
 from torchsite.errors import ConfigError
 from torchsite.objective import EquivarianceTerm, Term, TransformationTerm
-from torchsite.objective.views import VIEWS, View, ViewName, join_views
+from torchsite.objective.views import VIEWS, View, ViewName, check_fills, join_views
 from torchsite.transforms import TransformFamily
-from torchsite.transforms.fill import as_fill
+from torchsite.transforms.fill import FILLS
 
 
 @dataclass(frozen=True)
@@ -56,51 +56,27 @@ class TrainingConfig:
     collapse_patience: int = 2
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "cycles", "accumulate", "validate_every", "collapse_patience"):
-            _at_least(name, getattr(self, name), 1)
-        if self.seconds is not None and not 0 < self.seconds < math.inf:
-            raise ConfigError(f"seconds: expected a positive number, or none at all, got {self.seconds}")
+        check_bounds(self, "[1, ∞)", "epochs", "cycles", "accumulate", "validate_every", "collapse_patience")
+        check_bounds(self, "[2, ∞)", "batch_size")  # batch norm has nothing to compare one picture with
+        check_bounds(self, "(0, ∞)", "seconds", "learning_rate", "muon_learning_rate")
+        check_bounds(self, "[0, ∞)", "weight_decay", "n_validation", "jitter")
+        check_bounds(self, "[0, ∞]", "checkpoint_seconds")
+        check_bounds(self, "[0, 1)", "warm_up", "ema", "label_smoothing")
         if self.epochs % self.cycles:
             raise ConfigError(f"cycles: expected a divisor of epochs = {self.epochs}, got {self.cycles}")
-        _at_least("batch_size", self.batch_size, 2)  # batch norm has nothing to compare one picture with
-        for name in ("weight_decay", "checkpoint_seconds", "n_validation", "jitter"):
-            _at_least(name, getattr(self, name), 0)
-        for name in ("warm_up", "ema", "label_smoothing"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name}: expected a number in [0, 1), got {getattr(self, name)}")
         if self.batch_size % self.accumulate or self.batch_size < 2 * self.accumulate:
             raise ConfigError(
                 f"accumulate: expected a divisor of batch_size = {self.batch_size} that leaves at least two "
                 f"pictures in a part, got {self.accumulate}"
             )
-        for name in ("learning_rate", "muon_learning_rate"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ConfigError(f"{name}: expected a positive number, got {getattr(self, name)}")
         if not self.views:
             raise ConfigError("views: expected at least one of upright, posed, got none")
-        self._check_corners()
+        silent = any(isinstance(term, EquivarianceTerm) and term.unseen == "silent" for term in self.terms)
+        field = "corners, beside equivariance with unseen: silent" if silent else "corners"
+        check_fills(field, self.corners, ("black", "mean") if silent else FILLS)
         join_views([*self.own_views, *(view for term in self.terms for view in term.views())])
-
-    def _check_corners(self) -> None:
-        if not self.corners:
-            raise ConfigError("corners: expected at least one filling, got none")
-        for name in self.corners:
-            as_fill(name)
-        silent = [
-            term for term in self.terms if isinstance(term, EquivarianceTerm) and term.unseen == "silent"
-        ]
-        if silent and set(self.corners) - {"black", "mean"}:
-            raise ConfigError(
-                "corners: what shows another picture cannot be silent: expected black or mean beside "
-                f"equivariance with unseen: silent, got {list(self.corners)}"
-            )
 
     @property
     def own_views(self) -> tuple[View, ...]:
         """The views that are named here, whatever the terms compare."""
         return tuple(VIEWS[name] for name in self.views)
-
-
-def _at_least(name: str, value: float, low: float) -> None:
-    if not value >= low:
-        raise ConfigError(f"{name}: expected at least {low}, got {value}")

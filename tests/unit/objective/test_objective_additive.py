@@ -239,13 +239,13 @@ def test_the_black_box_is_taught_by_masked_pictures_too():
     ("options", "message"),
     [
         ({"kept": (0.9, 0.1)}, "kept: expected 0 ≤ low ≤ high ≤ 1"),
-        ({"blocks": (1,)}, "blocks: expected numbers from 2 on"),
-        ({"portion": 0.0}, "portion: expected a share"),
+        ({"blocks": (1,)}, "blocks: expected at least 2"),
+        ({"portion": 0.0}, "portion: expected a number"),
         ({"place": -1.0}, "place: expected at least 0"),
         ({"beta": 0.0}, "beta: expected more than 0"),
-        ({"pool": 0}, "pool: expected at least 1 cell"),
+        ({"pool": 0}, "pool: expected at least 1"),
         ({"fill": ()}, "fill: expected at least one"),
-        ({"fill": ("other",)}, "what hides must be neutral"),
+        ({"fill": ("other",)}, "fill: no filling"),
         ({"fill": ("blak",)}, "did you mean 'black'"),
     ],
 )
@@ -255,11 +255,11 @@ def test_what_means_nothing_cannot_be_written(options, message):
 
 
 def test_corners_are_named_fillings():
-    with pytest.raises(ConfigError, match="no filling 'grey'"):
+    with pytest.raises(ConfigError, match="corners: no filling 'grey'"):
         TrainingConfig(corners=("grey",))
     with pytest.raises(ConfigError, match="corners: expected at least one"):
         TrainingConfig(corners=())
-    with pytest.raises(ConfigError, match="cannot be silent"):
+    with pytest.raises(ConfigError, match=r"corners, beside .*silent: no filling 'other'"):
         make_config(corners=["other"], terms=[{"name": "equivariance", "unseen": "silent", "weight": 1.0}])
 
 

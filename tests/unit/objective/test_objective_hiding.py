@@ -159,11 +159,11 @@ def test_a_constant_map_is_not_correlated():
     ("options", "message"),
     [
         ({"patches": 1}, "patches: expected at least 2"),
-        ({"portion": 0.0}, "portion: expected a share"),
+        ({"portion": 0.0}, "portion: expected a number"),
         ({"softness": 0.0}, "softness: expected more than 0"),
         ({"fill": ()}, "fill: expected at least one"),
         ({"fill": ("blak",)}, "did you mean 'black'"),
-        ({"fill": ("other",)}, "what hides must be neutral"),
+        ({"fill": ("other",)}, "fill: no filling"),
     ],
 )
 def test_what_means_nothing_cannot_be_written(options, message):

@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis.strategies import integers
 
+from experiments.readable import ReadablePrototypes
+from experiments.readers import READERS, Disturbance, blurred, lesson, train_reader
 from torchsite.errors import ConfigError
 from torchsite.objective import Share
-from torchsite.objective.readable import ReadablePrototypes
-from torchsite.objective.readers import READERS, Disturbance, blurred, lesson, train_reader
 from torchsite.objective.transformation import best_of, transformation_loss
 from torchsite.randomness import make_rng
 from torchsite.training.batches import make_batch
@@ -199,8 +199,8 @@ def test_a_blur_keeps_what_is_even_and_spreads_a_point():
     ("options", "words"),
     [
         ({"readers": ("poold",)}, "pooled"),
-        ({"readers": ()}, "one reader or more"),
-        ({"n_read": 0}, "n_read = 0"),
+        ({"readers": ()}, "readers: expected at least one"),
+        ({"n_read": 0}, "n_read: expected at least 1, got 0"),
         ({"ramp": -1.0}, "ramp: expected at least 0"),
     ],
 )

@@ -136,8 +136,8 @@ def test_what_is_not_seen_can_be_filled():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"unseen": "silent", "hidden": 1.0}, r"hidden: expected a share in \[0, 1\)"),
-        ({"unseen": "silent", "hidden": -0.1}, r"hidden: expected a share in \[0, 1\)"),
+        ({"unseen": "silent", "hidden": 1.0}, r"hidden: expected a number in \[0, 1\)"),
+        ({"unseen": "silent", "hidden": -0.1}, r"hidden: expected a number in \[0, 1\)"),
         ({"hidden": 0.2}, "hidden: .*expected unseen: silent"),
         ({"maps": "relative", "form": "calibrated"}, "form: .*expected cosine or centred"),
         ({"start": 0.5, "end": 0.5}, "expected shares of the training"),

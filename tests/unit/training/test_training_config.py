@@ -24,8 +24,8 @@ from training_makers import make_config
         ({"cycles": 0}, "cycles: expected at least 1, got 0"),
         ({"warm_up": 1.0}, r"warm_up: expected a number in \[0, 1\)"),
         ({"views": ()}, "views: expected at least one"),
-        ({"learning_rate": 0.0}, "learning_rate: expected a positive number"),
-        ({"muon_learning_rate": -1.0}, "muon_learning_rate: expected a positive number, got -1.0"),
+        ({"learning_rate": 0.0}, "learning_rate: expected more than 0"),
+        ({"muon_learning_rate": -1.0}, "muon_learning_rate: expected more than 0, got -1.0"),
         ({"learning_rate": math.nan}, "learning_rate"),
     ],
 )

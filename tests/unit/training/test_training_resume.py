@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import experiments  # noqa: F401  # whose terms are known by name
 from torchsite.errors import ConfigError, TrainingError
 from torchsite.randomness import make_rng
 from torchsite.training import Callback, fit

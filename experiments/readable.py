@@ -1,4 +1,4 @@
-"""Readable prototypes: whoever has learnt to read takes the prototype of class i for an i.
+"""Readable prototypes: frozen auxiliary classifiers name the prototype of class i as i.
 
     L_read = E over i and the readers r of CE( r(A w_i), i )
 
@@ -14,10 +14,11 @@ import torch.nn.functional as F
 from jaxtyping import Int64
 from torch import Tensor
 
+from experiments.readers import READERS, Disturbance, Readers, train_reader
+from torchsite.configs import check_bounds
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, did_you_mean
 from torchsite.model import SITE
-from torchsite.objective.readers import READERS, Disturbance, Readers, train_reader
 from torchsite.objective.term import Found, Memory, Step, Term
 from torchsite.randomness import Rng
 from torchsite.transforms import TransformFamily
@@ -45,14 +46,11 @@ class ReadablePrototypes(Term, name="readable_prototypes"):
         for reader in self.readers:
             if reader not in READERS:
                 raise ConfigError(f"{self.name}.readers: no {reader!r}: {did_you_mean(reader, READERS)}")
-        if not self.readers or self.n_read < 1 or not self.reader_epochs > 0:
-            raise ConfigError(
-                f"{self.name}: expected one reader or more, which learn and read something, got readers = "
-                f"{list(self.readers)}, reader_epochs = {self.reader_epochs}, n_read = {self.n_read}"
-            )
-        for field in ("ramp", "blur", "dimming", "noise"):
-            if not getattr(self, field) >= 0:
-                raise ConfigError(f"{self.name}.{field}: expected at least 0, got {getattr(self, field)}")
+        if not self.readers:
+            raise ConfigError(f"{self.name}.readers: expected at least one of {', '.join(READERS)}, got none")
+        check_bounds(self, "[1, ∞)", "n_read")
+        check_bounds(self, "(0, ∞)", "reader_epochs")
+        check_bounds(self, "[0, ∞)", "ramp", "blur", "dimming", "noise")
 
     def check(self, model: SITE) -> None:
         """Prototypes must be pictures."""
