@@ -70,7 +70,7 @@ class Judged(lightning.LightningModule):
         self.log_dict(self.measures.compute())
 
 
-@pytest.mark.filterwarnings("default")  # Lightning has advice on runs as short as this
+@pytest.mark.filterwarnings("ignore")  # Lightning has advice on runs as short as this
 def test_lightning_logs_them(tmp_path):
     options = {
         "logger": False,
