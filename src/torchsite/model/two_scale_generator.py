@@ -21,6 +21,8 @@ from torchsite.model.spatial_generator import SpatialGenerator
 from torchsite.model.two_scales import SHRINKING, shrunk, spread
 from torchsite.shapes import Features, Labels, Logits, Maps, Prototypes, Size
 
+ScaledEvidence = Float[Tensor, "batch scales classes rows cols"]
+
 
 @dataclass(frozen=True, eq=False)
 class ScaledForward:
@@ -30,7 +32,7 @@ class ScaledForward:
     """
 
     features: Features
-    by_scale: Float[Tensor, "batch scales classes rows cols"]
+    by_scale: ScaledEvidence
     size_of_prototypes: Float[Tensor, ""]
     draw: Callable[[Features], Prototypes]
     bound: nn.Module
@@ -120,7 +122,16 @@ class TwoScaleGenerator(nn.Module):
             parts = torch.einsum("ndrc,kd->nkrc", features[:, : self.n_parts], cells)
             whole = at_four_cells(features[:, self.n_parts :], drawn)
         size = drawn.detach().abs().mean()
-        return ScaledForward(features, torch.stack([parts, whole], 1), size, self, bound)
+        return ScaledForward(features, smoothed(torch.stack([parts, whole], 1)), size, self, bound)
+
+
+def smoothed(evidence: ScaledEvidence) -> ScaledEvidence:
+    """The evidence of each cell spread over 3 × 3 cells, as [1 2 1]/4 along both axes; sums stay as they are.
+
+    A feature sees almost five cells, so what it says is of all of them, not of the one in the middle.
+    """
+    padded = F.pad(evidence.flatten(1, 2), (1, 1, 1, 1), mode="replicate")
+    return F.avg_pool2d(F.avg_pool2d(padded, 2, 1), 2, 1).unflatten(1, evidence.shape[1:3])
 
 
 def at_four_cells(features: Features, prototypes: Prototypes) -> Maps:

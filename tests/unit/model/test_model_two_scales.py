@@ -7,12 +7,14 @@ from torchsite import SITE, BlackBox
 from torchsite.errors import ConfigError
 from torchsite.model.efficientnet import LITE0, Lite
 from torchsite.model.folded_lite import FoldedLite, folded
+from torchsite.model.two_scale_generator import smoothed
 from torchsite.model.two_scales import TwoScales
 from torchsite.modes import evaluating
 from torchsite.randomness import make_rng
 
 SIDE = 32
 SEEN = 19  # pixels that a feature of a part depends on
+SMOOTHED = 4  # pixels that its evidence is spread over, to each side
 
 
 def make_model(n_classes: int = 3) -> SITE:
@@ -81,17 +83,28 @@ def test_other_sizes_are_complete_too(side: int) -> None:
 
 
 def test_evidence_of_parts_depends_on_nothing_farther_than_they_see() -> None:
-    model, before = make_model(), pictures()
+    side = 48
+    model, before = make_model(), pictures(side=side)
     after = before.clone()
-    after[:, :, : SIDE // 2] = 0.5
+    after[:, :, : side // 2] = 0.5
     with torch.no_grad():
         parts = [model.run(images).by_scale[:, 0] for images in (before, after)]
-    rows = torch.arange(SIDE // 4) * 4 + 2
-    far = rows - SEEN // 2 - 4 >= SIDE // 2
-    near = rows < SIDE // 2
+    rows = torch.arange(side // 4) * 4 + 2
+    far = rows - SEEN // 2 - 4 - SMOOTHED >= side // 2
+    near = rows < side // 2
     assert far.any()
     torch.testing.assert_close(parts[0][:, :, far], parts[1][:, :, far])
     assert not torch.allclose(parts[0][:, :, near], parts[1][:, :, near])
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 3, 5, 6), (1, 1, 1, 1, 2)])
+def test_smoothing_keeps_every_sum_and_takes_from_neighbours_alone(shape: tuple[int, ...]) -> None:
+    evidence = torch.rand(shape, generator=make_rng(1), dtype=torch.float64)
+    torch.testing.assert_close(smoothed(evidence).sum((-2, -1)), evidence.sum((-2, -1)))
+    one = torch.zeros(1, 1, 1, 7, 7)
+    one[..., 3, 3] = 16
+    expected = torch.tensor([1.0, 2.0, 1.0])
+    torch.testing.assert_close(smoothed(one)[0, 0, 0, 2:5, 2:5], expected[:, None] * expected)
 
 
 def test_the_whole_is_judged_beside_parts_that_do_not_learn_from_it() -> None:
