@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torchsite.errors import ConfigError
 from torchsite.model.encoder import SPATIAL_WIDTHS
 from torchsite.model.spatial_generator import SpatialGenerator
-from torchsite.model.two_scales import SHRINKING, shrunk, spread
+from torchsite.model.two_scales import SHRINKING, shrunk, spread, wide
 from torchsite.shapes import Features, Labels, Logits, Maps, Prototypes, Size
 
 ScaledEvidence = Float[Tensor, "batch scales classes rows cols"]
@@ -26,22 +26,18 @@ ScaledEvidence = Float[Tensor, "batch scales classes rows cols"]
 
 @dataclass(frozen=True, eq=False)
 class ScaledForward:
-    """One training pass whose evidence is known for each scale, the smallest first.
+    """One training pass that knows how much each scale says, the smallest first.
 
     The prototypes are drawn only where somebody wants to see them.
     """
 
     features: Features
-    by_scale: ScaledEvidence
+    evidence: Maps
+    sums: Float[Tensor, "batch scales classes"]
     size_of_prototypes: Float[Tensor, ""]
     draw: Callable[[Features], Prototypes]
     bound: nn.Module
     is_relative: bool = False
-
-    @property
-    def evidence(self) -> Maps:
-        """That of all scales."""
-        return self.by_scale.sum(1)
 
     @property
     def logits(self) -> Logits:
@@ -54,8 +50,8 @@ class ScaledForward:
 
         So a scale says all it can, and a larger one what the smaller ones could not (as in boosting).
         """
-        sums = self.by_scale.sum((-2, -1))
-        return tuple(sums[:, k] + sums[:, :k].detach().sum(1) for k in range(sums.shape[1]))
+        n_scales = self.sums.shape[1]
+        return tuple(self.sums[:, k] + self.sums[:, :k].detach().sum(1) for k in range(n_scales))
 
     @property
     def raw_prototypes(self) -> Prototypes:
@@ -74,11 +70,14 @@ class ScaledForward:
 
     def scaled(self, scale: float) -> "ScaledForward":
         """The same with evidence times a factor."""
-        return replace(self, by_scale=self.by_scale * scale)
+        return replace(self, evidence=self.evidence * scale, sums=self.sums * scale)
 
     def relative(self) -> "ScaledForward":
         """The same with evidence and prototypes relative to their means over all classes."""
-        return replace(self, by_scale=self.by_scale - self.by_scale.mean(2, keepdim=True), is_relative=True)
+        evidence = self.evidence - self.evidence.mean(1, keepdim=True)
+        return replace(
+            self, evidence=evidence, sums=self.sums - self.sums.mean(2, keepdim=True), is_relative=True
+        )
 
 
 class TwoScaleGenerator(nn.Module):
@@ -112,26 +111,48 @@ class TwoScaleGenerator(nn.Module):
 
     def drawn(self, features: Features) -> Prototypes:
         """Raw prototypes of the features of the whole, on a grid of half as many rows and columns."""
-        whole = F.avg_pool2d(features[:, self.n_parts :], 2, ceil_mode=True, count_include_pad=False)
-        return shrunk(self.drawing(whole / SHRINKING)).to(features.dtype)
+        return shrunk(self._drawn(features)).to(features.dtype)
 
     def fused(self, features: Features, bound: nn.Module) -> ScaledForward:
-        """The evidence of both scales; no prototypes are drawn on the finer grid."""
-        cells, drawn = bound(self.templates.to(features)), bound(self.drawn(features))
+        """The evidence of both scales together, smoothed, and its sums apart."""
+        scales, size = self.by_scale(features, bound)
+        return ScaledForward(features, smoothed(scales.sum(1)), scales.sum((-2, -1)), size, self, bound)
+
+    def by_scale(self, features: Features, bound: nn.Module) -> tuple[ScaledEvidence, Float[Tensor, ""]]:
+        """The evidence of parts and of the whole, and the size of the prototypes of the whole.
+
+        No prototypes are drawn on the finer grid, and none is bounded twice.
+        """
+        cells = bound(self.templates.to(features))
+        drawn = bound(wide(self._drawn(features))).to(features.dtype) * SHRINKING
         with torch.autocast(features.device.type, enabled=False):
             parts = torch.einsum("ndrc,kd->nkrc", features[:, : self.n_parts], cells)
             whole = at_four_cells(features[:, self.n_parts :], drawn)
-        size = drawn.detach().abs().mean()
-        return ScaledForward(features, smoothed(torch.stack([parts, whole], 1)), size, self, bound)
+        return torch.stack([parts, whole], 1), drawn.detach().abs().mean()
+
+    def _drawn(self, features: Features) -> Prototypes:
+        """As the spatial generator draws them, before they are shrunk."""
+        whole = F.avg_pool2d(features[:, self.n_parts :], 2, ceil_mode=True, count_include_pad=False)
+        return self.drawing(whole / SHRINKING)
 
 
-def smoothed(evidence: ScaledEvidence) -> ScaledEvidence:
+def smoothed(evidence: Maps) -> Maps:
     """The evidence of each cell spread over 3 × 3 cells, as [1 2 1]/4 along both axes; sums stay as they are.
 
     A feature sees almost five cells, so what it says is of all of them, not of the one in the middle.
     """
-    padded = F.pad(evidence.flatten(1, 2), (1, 1, 1, 1), mode="replicate")
-    return F.avg_pool2d(F.avg_pool2d(padded, 2, 1), 2, 1).unflatten(1, evidence.shape[1:3])
+    rows, cols = (neighbours(n, evidence) for n in evidence.shape[-2:])
+    with torch.autocast(evidence.device.type, enabled=False):
+        return ((evidence @ cols).mT.contiguous() @ rows).mT  # two large products, not many small ones
+
+
+def neighbours(n: int, like: Tensor) -> Float[Tensor, "n n"]:
+    """What each of `n` cells in a row gives to the others; cells at the ends keep what would fall off."""
+    kept = torch.eye(n + 2, dtype=like.dtype, device=like.device)
+    shares = (kept[:-2] + 2 * kept[1:-1] + kept[2:]) / 4
+    shares[0, 1] += shares[0, 0]
+    shares[-1, -2] += shares[-1, -1]
+    return shares[:, 1:-1]
 
 
 def at_four_cells(features: Features, prototypes: Prototypes) -> Maps:
