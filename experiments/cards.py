@@ -60,6 +60,15 @@ ORIGINS: Mapping[str, Origin] = {
         "It knows ten kinds of things in thumbnails. People are none of them: it must not be used on people.",
         black_box_recipe="cifar10_additive",
     ),
+    "eurosat": Origin(
+        "EuroSAT",
+        "blanchon/EuroSAT_RGB",
+        "10,000 of EuroSAT's satellite pictures of 64×64 pixels, ten metres a pixel, 3,000 more to test with "
+        "(Helber et al. 2019; there is no official split), from the ImageNet weights of EfficientNet-Lite0 "
+        "(Apache-2.0)",
+        "MIT",
+        "It knows ten kinds of European land from above, at ten metres a pixel. It calls anything else land.",
+    ),
     "bam_objects": Origin(
         "objects on scenes (BAM)",
         "timm/oxford-iiit-pet",

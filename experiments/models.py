@@ -15,7 +15,9 @@ from experiments.recipes import is_finished, load_recipe, train_or_load
 from torchsite.data import Dataset, load_dataset
 from torchsite.evaluation.fingerprints import weights_of
 from torchsite.model import SITE, BlackBox, load, shipped_models
+from torchsite.model.extractors import EXTRACTORS
 from torchsite.results import Result
+from torchsite.training.recipes import Recipe, override
 from torchsite.training.run_folder import RUN_FILE
 
 KINDS = ("site", "black_box")
@@ -23,6 +25,13 @@ KINDS = ("site", "black_box")
 # What makes any MNIST recipe a matter of seconds.
 QUICK: Mapping[str, Any] = {"data": "mnist_sample", "epochs": 1, "cycles": 1, "batch_size": 500}
 N_QUICK = {"train": 1000, "test": 200}
+# In place of parts that start from ImageNet, which take no grey pictures.
+FOR_DIGITS: Mapping[str, Any] = {
+    "size": None,
+    "model.feature_extractor": "pyramid",
+    "model.extractor_options": {},
+    "model.generator": "spatial",
+}
 
 
 def training_seconds(folder: Path) -> float:
@@ -70,8 +79,10 @@ class Pair:
 def train_pair(recipe: str, folder: Path, *, quick: bool = False, progress: bool = False) -> Pair:
     """Both models of a recipe, from `folder` where they are finished; quick ones see a few digits."""
     changes: dict[str, Any] = dict(QUICK) | {"batch_size": 100} if quick else {}
-    name = changes.get("data", load_recipe(recipe).data)
-    train, test = (_part(name, split, quick) for split in ("train", "test"))
+    described = load_recipe(recipe)
+    if quick and getattr(EXTRACTORS.get(described.model.feature_extractor), "pretrained", False):
+        changes |= FOR_DIGITS
+    train, test = (_part(override(described, changes), split, quick) for split in ("train", "test"))
     of_kind = {"site": changes, "black_box": changes | {"model.kind": "black_box"}}
     models = [
         train_or_load(recipe, folder / kind, changes, data=(train, test), staged=not quick, progress=progress)
@@ -87,11 +98,11 @@ def pair_beside(recipe: str, folder: Path, *, quick: bool = False, progress: boo
     done = all(is_finished(place / kind) for kind in KINDS)
     if quick or done or not all(name in shipped_models() for name in names):
         return train_pair(recipe, place, quick=quick, progress=progress)
-    return _pair([load(name) for name in names], _part(load_recipe(recipe).data, "test", False), "shipped")
+    return _pair([load(name) for name in names], _part(load_recipe(recipe), "test", False), "shipped")
 
 
-def _part(name: str, split: str, quick: bool) -> Dataset:
-    data = load_dataset(name, split)
+def _part(recipe: Recipe, split: str, quick: bool) -> Dataset:
+    data = load_dataset(recipe.data, split, size=recipe.size)
     return data[: N_QUICK[split]] if quick else data
 
 

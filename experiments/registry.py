@@ -143,6 +143,7 @@ _ALL = (
     _accuracy("fashion_mnist", "SITE and the black box on Fashion-MNIST", 90),
     _accuracy("cifar10", "SITE and the black box on CIFAR-10", 400),
     _accuracy("cifar10_cnn", "the same with the paper's small CNN", 120),
+    _accuracy("eurosat", "SITE and the black box on EuroSAT: satellite pictures in any orientation", 60),
     Experiment(
         "baselines", "classical models beside SITE on MNIST and CIFAR-10 (Table 2)", "classical", minutes=50
     ),
