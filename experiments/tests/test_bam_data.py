@@ -45,7 +45,7 @@ def test_both_labellings_are_of_the_same_pictures(parts):
     assert torch.equal(by_object.images, by_scene.images)
     assert by_object.classes == ("apple", "pear")
     assert by_scene.classes == ("beach", "forest", "street")
-    with pytest.raises(ConfigError, match="did you mean 'object'"):
+    with pytest.raises(ConfigError, match="'object'"):
         bam.labelled("objects")
 
 
@@ -78,7 +78,7 @@ def test_bam_by_name(tmp_path):
         write_cutouts(tmp_path / "bam" / "objects_fruit" / half)
     data = load_bam("test", objects="fruit", data_dir=tmp_path, size=16, per_pair=2).labelled("scene")
     assert (data.classes, len(data), data.title) == (("beach", "forest"), 8, "bam-scene/test")
-    with pytest.raises(ConfigError, match="did you mean 'fruit'"):
+    with pytest.raises(ConfigError, match="'fruit'"):
         load_bam("train", data_dir=tmp_path, objects="fruits")
     with pytest.raises(ConfigError, match="per_pair"):
         load_bam("test", data_dir=tmp_path, per_pair=0)

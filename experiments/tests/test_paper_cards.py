@@ -68,6 +68,6 @@ def test_a_model_of_unknown_origin_gets_no_card(tmp_path):
     folder.mkdir()
     for path in shipped_models()["mnist"].iterdir():
         (folder / path.name).write_bytes(path.read_bytes())
-    with pytest.raises(ConfigError, match="add 'strange' to ORIGINS"):
+    with pytest.raises(ConfigError, match=r"'strange' .*ORIGINS"):
         card_context(folder, {})
     assert "strange" not in ORIGINS

@@ -31,18 +31,16 @@ def test_all_of_the_appendix_can_be_reproduced_by_name():
     assert {"bam", "bam_photograph", "food10", "families"} <= set(EXPERIMENTS)
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_module_holds_a_run_figures_and_a_section(name):
-    experiment = EXPERIMENTS[name]
-    module = import_module(f"experiments.{experiment.module}")
-    run, figures, section = (
-        list(inspect.signature(getattr(module, part)).parameters) for part in ("run", "figures", "section")
-    )
-    assert run[bool(experiment.about)] == "folder"
-    assert run[-2:] == ["quick", "progress"]
-    assert (figures, section) == (["result", "arrays"], ["result", "pictures"])
-    assert "torchsite reproduce" in module.__doc__
-    assert name in module.__doc__
+def test_every_module_holds_a_run_figures_and_a_section():
+    for name, experiment in EXPERIMENTS.items():
+        module = import_module(f"experiments.{experiment.module}")
+        parts = (getattr(module, part) for part in ("run", "figures", "section"))
+        run, figures, section = (list(inspect.signature(part).parameters) for part in parts)
+        assert run[bool(experiment.about)] == "folder", name
+        assert run[-2:] == ["quick", "progress"], name
+        assert (figures, section) == (["result", "arrays"], ["result", "pictures"]), name
+        assert "torchsite reproduce" in module.__doc__, name
+        assert name in module.__doc__
 
 
 def test_results_have_names_of_their_own():
@@ -52,5 +50,5 @@ def test_results_have_names_of_their_own():
 
 def test_a_wrong_name_suggests_the_nearest():
     assert find_experiment("mnist").result_name == "accuracy_mnist"
-    with pytest.raises(ConfigError, match="did you mean 'mnist'"):
+    with pytest.raises(ConfigError, match="'mnist'"):
         find_experiment("mnst")

@@ -108,7 +108,7 @@ def test_a_file_of_twenty_lines_adds_a_model_and_a_method(tmp_path, monkeypatch)
     model = QUICK_FIELDS[1].model(replace(black_box), pictures.train, 0)
     assert on(model)(pictures.test.images[:2] / 255, pictures.test.labels[:2]).shape == (2, 16, 16)
     (tmp_path / "empty.py").write_text("ENTRIES = [1]")
-    with pytest.raises(ConfigError, match="expected ENTRIES, a list of"):
+    with pytest.raises(ConfigError, match="ENTRIES"):
         leaderboard.read_entries(tmp_path / "empty.py")
-    with pytest.raises(ConfigError, match="leave --only away"):
+    with pytest.raises(ConfigError, match="--only"):
         registry.find_experiment("families").run(tmp_path, only=["cam"])

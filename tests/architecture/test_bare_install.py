@@ -27,25 +27,8 @@ NEEDS = {
     ("export", "mnist", "--to", "onnx"): "pip install 'torchsite[export]'",
     ("reproduce", "baselines", "--quick"): "pip install 'torchsite[baselines]'",
 }
-HIDDEN = {
-    "scikit-learn",
-    "scikit-image",
-    "scipy",
-    "xgboost-cpu",
-    "onnx",
-    "onnxruntime",
-    "onnxscript",
-    "fastapi",
-}
-HIDDEN |= {
-    "uvicorn",
-    "tensorboard",
-    "kornia",
-    "playwright",
-    "pytest",
-    "timm",
-    "torchvision",
-}
+HIDDEN = {"scikit-learn", "scikit-image", "scipy", "xgboost-cpu", "onnx", "onnxruntime", "onnxscript"}
+HIDDEN |= {"fastapi", "uvicorn", "tensorboard", "kornia", "playwright", "pytest", "timm", "torchvision"}
 
 
 @pytest.fixture(scope="module")
@@ -75,24 +58,18 @@ def test_every_module_imports_and_only_the_page_asks_for_its_extra(bare):
     assert "\n" not in asked["torchsite.web"]
 
 
-@pytest.mark.parametrize("number", range(len(WORKS)), ids=[" ".join(words) for words in WORKS])
-def test_a_command_works(bare, number):
-    did = bare["commands"][number]
-    assert (did["code"], did["err"]) == (0, "")
-    assert did["out"]
+def test_a_command_works_or_says_in_one_line_which_extra_it_needs(bare):
+    works, needs = bare["commands"][: len(WORKS)], bare["commands"][len(WORKS) :]
+    for words, did in zip(WORKS, works, strict=True):
+        assert (did["code"], did["err"]) == (0, ""), words
+        assert did["out"], words
+    for (words, extra), did in zip(NEEDS.items(), needs, strict=True):
+        assert (did["code"], did["out"]) == (1, ""), words
+        (line,) = did["err"].splitlines()
+        assert extra in line
 
 
-@pytest.mark.parametrize("number", range(len(NEEDS)), ids=[" ".join(words) for words in NEEDS])
-def test_or_says_in_one_line_which_extra_it_needs(bare, number):
-    did = bare["commands"][len(WORKS) + number]
-    assert did["code"] == 1
-    assert did["out"] == ""
-    assert len(did["err"].splitlines()) == 1
-    assert list(NEEDS.values())[number] in did["err"]
-
-
-@pytest.mark.parametrize("name", ["timm/resnet18"])
-def test_a_backbone_of_a_library_says_in_one_line_which_extra_it_needs(bare, name):
-    said = bare["extractors"][name]
+def test_a_backbone_of_a_library_says_in_one_line_which_extra_it_needs(bare):
+    said = bare["extractors"]["timm/resnet18"]
     assert said.endswith("which is not installed: pip install 'torchsite[timm]'")
     assert "\n" not in said

@@ -73,7 +73,7 @@ def test_a_pickle_that_calls_is_never_called(name, protocol, capsys):
 def test_yaml_that_names_a_python_object_is_refused(tmp_path):
     for text in ("!!python/object/apply:os.system ['true']", "data: !!python/name:os.system"):
         (tmp_path / "recipe.yaml").write_text(text)
-        with pytest.raises(ConfigError, match="is not a YAML file"):
+        with pytest.raises(ConfigError, match="YAML"):
             load_recipe(tmp_path / "recipe.yaml")
 
 
@@ -156,7 +156,7 @@ def test_a_picture_shape_that_was_tampered_with_takes_no_memory(side, tmp_path):
     (folder / "config.json").write_text(json.dumps(described))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if side > 2048:
-        with pytest.raises(WeightsError, match="image_shape: expected sides of at most 2048"):
+        with pytest.raises(WeightsError, match=r"image_shape: .* 2048"):
             SITE.from_pretrained(folder)
     else:
         SITE.from_pretrained(folder)
@@ -170,9 +170,9 @@ def test_weights_that_are_no_numbers_are_refused(value, tmp_path):
     name = next(name for name, tensor in tensors.items() if tensor.is_floating_point())
     tensors[name].view(-1)[0] = value
     save_file(tensors, folder / "model.safetensors")
-    with pytest.raises(WeightsError, match=f"{re.escape(name)} holds NaN or infinite"):
+    with pytest.raises(WeightsError, match=f"{re.escape(name)} .*NaN"):
         SITE.from_pretrained(folder)
-    with pytest.raises(WeightsError, match="holds NaN or infinite"):
+    with pytest.raises(WeightsError, match="NaN"):
         read_weights(folder / "model.safetensors")
 
 

@@ -57,7 +57,7 @@ def test_whole_numbers_may_stand_for_floats_but_not_the_reverse():
     found = from_mapping(Outer, {"name": "x", "rate": 2})
     assert found.rate == 2.0
     assert isinstance(found.rate, float)
-    with pytest.raises(ConfigError, match=r"Outer.maybe: expected int, got 2.0 \(float\)"):
+    with pytest.raises(ConfigError, match=r"Outer\.maybe: .* int, .*2\.0 \(float\)"):
         from_mapping(Outer, {"name": "x", "maybe": 2.0})
 
 
@@ -67,9 +67,9 @@ def test_values_already_of_the_right_type_are_kept():
 
 
 def test_a_typo_is_an_error_that_names_the_nearest_field():
-    with pytest.raises(ConfigError, match="Outer has no field 'rat': did you mean 'rate'"):
+    with pytest.raises(ConfigError, match=r"Outer .*'rat': .*'rate'"):
         from_mapping(Outer, {"name": "x", "rat": 1})
-    with pytest.raises(ConfigError, match="Inner has no field 'dept': did you mean 'depth'"):
+    with pytest.raises(ConfigError, match=r"Inner .*'dept': .*'depth'"):
         from_mapping(Outer, {"name": "x", "inner": {"dept": 1}})
 
 

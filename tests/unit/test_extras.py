@@ -26,5 +26,5 @@ def test_what_is_missing_is_asked_for(monkeypatch):
 def test_what_cannot_be_imported_is_told_apart(error, tmp_path, monkeypatch):
     (tmp_path / "broken_package.py").write_text(f"raise {error}")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(MissingExtraError, match=r"is installed but cannot be imported \(no such symbol\)"):
+    with pytest.raises(MissingExtraError, match=r"\(no such symbol\)"):
         needed("broken_package", who="this file", install="torchsite[more]")

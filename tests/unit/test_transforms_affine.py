@@ -81,7 +81,7 @@ def test_a_pose_turns_then_shifts():
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, float("nan")])
 def test_scales_are_positive(factor):
-    with pytest.raises(ShapeError, match="must be positive"):
+    with pytest.raises(ShapeError, match="scale"):
         AffineTransform.scale(factor)
 
 
@@ -194,11 +194,11 @@ def test_a_mask_forgives_a_thousandth(pixels, covered):
 @every_kind
 def test_the_maps_must_fit(kind):
     transform = sample(kind)
-    with pytest.raises(ShapeError, match=r"of 4 pictures .* got \(3, 2, 6, 7\)"):
+    with pytest.raises(ShapeError, match=r"4 .*\(3, 2, 6, 7\)"):
         transform(maps_for(3))
     with pytest.raises(ShapeError, match="of 4 pictures"):
         transform(torch.zeros(4, 5))
-    with pytest.raises(ShapeError, match=r"floating-point maps, got torch.uint8: convert with"):
+    with pytest.raises(ShapeError, match=r"torch\.uint8"):
         transform(torch.zeros(4, 1, 5, 5, dtype=torch.uint8))
 
 

@@ -118,9 +118,9 @@ def test_fillings_are_named_and_compare_as_values():
 
 def test_what_cannot_fill_says_so():
     images, shown = pictures(), torch.ones(4, 12, 12, dtype=torch.bool)
-    with pytest.raises(ConfigError, match="did you mean 'mean'"):
+    with pytest.raises(ConfigError, match="'mean'"):
         as_fill("maen")
-    with pytest.raises(ConfigError, match="pass `rng=`"):
+    with pytest.raises(ConfigError, match="`rng=`"):
         FILLS["noise"].background(images)
     with pytest.raises(ShapeError, match="two or more"):
         FILLS["other"].background(images[:1], rng=make_rng(0))

@@ -19,9 +19,9 @@ def test_each_direction_of_the_band_has_one_wave():
 
 def test_a_distortion_that_might_fold_is_refused():
     transform = SmoothTransform.sample(1, MAX_AMPLITUDE, make_rng(0))
-    with pytest.raises(ConfigError, match="use smaller coefficients"):
+    with pytest.raises(ConfigError, match="Lipschitz"):
         SmoothTransform(1.1 * transform.coefficients, transform.phases)
-    with pytest.raises(ConfigError, match="invertible only if"):
+    with pytest.raises(ConfigError, match="Lipschitz"):
         SmoothTransform.sample(2, 0.9, make_rng(0))
 
 

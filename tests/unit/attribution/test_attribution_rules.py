@@ -169,7 +169,7 @@ class Hidden(nn.Module):
 def test_a_scripted_part_is_refused(method):
     net, (images, classes) = small_vgg(0), batch(0)
     net[7] = torch.jit.trace(net[7], torch.rand(2, 6, dtype=torch.float64))
-    with pytest.raises(NotApplicableError, match="'7' is scripted"):
+    with pytest.raises(NotApplicableError, match="'7'"):
         METHODS[method](net)(images, classes)
 
 

@@ -83,7 +83,7 @@ def test_why_one_class_and_not_another(model_folder, digit, tmp_path, expected):
 
 @pytest.mark.parametrize("words", [["--class", "cat"], ["--why", "3", "cat"]])
 def test_an_unknown_class_is_refused_before_anything_is_written(model_folder, digit, tmp_path, words):
-    with pytest.raises(ConfigError, match="knows no class 'cat'"):
+    with pytest.raises(ConfigError, match="'cat'"):
         run("explain", digit, "--model", model_folder, "--out", tmp_path / "out", *words)
     assert not (tmp_path / "out").exists()
 
@@ -170,7 +170,7 @@ def test_regions_of_all_pictures_in_one_coco_file_and_tiles(model_folder, digit,
     assert found["images"][0] | {"file_name": ""} == {"id": 1, "file_name": "", "width": 70, "height": 28}
     assert found["annotations"][0]["category_id"] == int(line["class"]) + 1
     assert [category["name"] for category in found["categories"]] == [str(i) for i in range(10)]
-    with pytest.raises(ConfigError, match="--tiles writes"):
+    with pytest.raises(ConfigError, match="--tiles"):
         run(*words, "--abstain", 0)
 
 

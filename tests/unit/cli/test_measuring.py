@@ -54,7 +54,7 @@ def test_report_writes_one_page_and_its_figures(model_folder, tmp_path):
 def test_reproduce_lists_and_refuses():
     assert "families" in run("reproduce")
     assert "families" in json.loads(run("reproduce", "--json"))
-    with pytest.raises(ConfigError, match="did you mean 'mnist'"):
+    with pytest.raises(ConfigError, match="'mnist'"):
         run("reproduce", "mnst")
 
 
@@ -72,7 +72,7 @@ def test_reproduce_all_plans_goes_on_and_names_what_failed(tmp_path, monkeypatch
     monkeypatch.setattr(Experiment, "run", run_one)
     monkeypatch.setattr(Experiment, "figures", lambda *_: {})
     Result("families", {}, {}, 0, 1.0).save(tmp_path / "families" / "families.json")
-    with pytest.raises(NotApplicableError, match="could not be run: baselines"):
+    with pytest.raises(NotApplicableError, match=": baselines"):
         run("reproduce", "all", "--out", tmp_path)
     assert set(ran) == set(EXPERIMENTS) - {"families", "baselines"}
     assert ran.index("cifar10") < ran.index("cifar10_truth")
@@ -103,7 +103,7 @@ def test_reproduce_publishes_whole_runs_into_a_checkout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="lies in none"):
         run("reproduce", "families", "--publish")
-    with pytest.raises(ConfigError, match="leave --quick away"):
+    with pytest.raises(ConfigError, match="--quick"):
         run("reproduce", "families", "--publish", "--quick")
     (tmp_path / "results").mkdir()
     (tmp_path / "docs" / "templates").mkdir(parents=True)

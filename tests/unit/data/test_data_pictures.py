@@ -147,5 +147,5 @@ def test_a_photo_becomes_what_the_model_takes(tmp_path):
     assert read_picture(tmp_path / "red.png", (3, 8, 12)).shape == (3, 8, 12)
     grey = read_picture(tmp_path / "red.png", (1, 8, 8))
     torch.testing.assert_close(grey, torch.full((1, 8, 8), 0.299), atol=1e-5, rtol=0)
-    with pytest.raises(DataError, match="3 channels, 5 were expected"):
+    with pytest.raises(DataError, match="3 channels, 5 "):
         read_picture(tmp_path / "red.png", (5, 8, 8))

@@ -67,7 +67,7 @@ def test_a_folder_of_stacks_is_a_data_set_of_as_many_channels(tmp_path):
     found = load_dataset(tmp_path / "cells", size=16)
     assert found.images.shape[1:] == (4, 16, 16)
     Image.new("RGB", (20, 20)).save(tmp_path / "cells" / "a" / "colour.png")
-    with pytest.raises(DataError, match="3 channels, 4 were expected"):
+    with pytest.raises(DataError, match="3 channels, 4 "):
         decode(tmp_path / "cells" / "a" / "colour.png", 16, 4)
 
 

@@ -19,7 +19,7 @@ def test_a_function_of_images_and_classes():
     images, classes = noise(3)
     explainer = as_explainer(lambda x, c: x[:, 0] * c[:, None, None])
     assert torch.equal(explainer(images, classes), images[:, 0] * classes[:, None, None])
-    with pytest.raises(NotApplicableError, match="pass `model=`"):
+    with pytest.raises(NotApplicableError, match="`model=`"):
         explainer.logits(images)
 
 

@@ -53,16 +53,14 @@ def test_configs_compare_equal_whether_options_are_lists_or_tuples():
 def test_an_unknown_option_is_refused_with_the_nearest_known_one():
     with pytest.raises(TypeError, match="zero_sun"):
         SITE("identity", zero_sun=True)
-    with pytest.raises(ConfigError, match="no field 'encoder_off': did you mean 'encoder_of'") as refused:
+    with pytest.raises(ConfigError, match=r"'encoder_off': .*'encoder_of'") as refused:
         BlackBox("identity", encoder_off="lateral")
     assert "PARTS" not in str(refused.value), "only fields are options"
 
 
 @pytest.mark.parametrize("kind", [None, "sight", 3, ["site"]])
 def test_a_configuration_says_of_which_kind_it_is(kind):
-    with pytest.raises(
-        ConfigError, match="kind: expected one of site, black_box, b_cos, prototype_parts, got"
-    ):
+    with pytest.raises(ConfigError, match=r"kind: .*site, black_box, b_cos, prototype_parts"):
         read_mapping({"kind": kind, "image_shape": [1, 4, 4], "classes": NAMES})
 
 

@@ -56,7 +56,7 @@ def test_onnx_gives_the_parts_that_are_asked_for(tmp_path):
     assert tuple(found) == outputs
     torch.testing.assert_close(found["evidence"], explained.evidence, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found["prototypes"], explained.prototypes, rtol=1e-4, atol=1e-5)
-    with pytest.raises(ConfigError, match="did you mean 'prototypes'"):
+    with pytest.raises(ConfigError, match="'prototypes'"):
         export_onnx(model, tmp_path / "parts.onnx", ("logits", "prototype"))
 
 
@@ -105,13 +105,13 @@ def test_an_export_that_answers_otherwise_is_refused(tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_exported_is_refused(tmp_path, monkeypatch):
-    with pytest.raises(ConfigError, match="only float32 models are exported"):
+    with pytest.raises(ConfigError, match="float32"):
         export_program(coloured().double(), tmp_path / "model.pt2")
     (tmp_path / "broken.onnx").write_bytes(b"no model")
-    with pytest.raises(WeightsError, match="cannot be run as an ONNX model"):
+    with pytest.raises(WeightsError, match="ONNX"):
         OnnxModel(tmp_path / "broken.onnx")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(MissingExtraError, match=r"install 'torchsite\[export\]'"):
+    with pytest.raises(MissingExtraError, match=r"torchsite\[export\]"):
         OnnxModel(tmp_path / "broken.onnx")
 
 

@@ -126,7 +126,7 @@ def test_a_gallery_of_other_weights_is_refused(tmp_path):
         next(other.parameters()).add_(1)
     other.save_pretrained(tmp_path / "other")
     (tmp_path / "mine" / GALLERY_FILE).rename(tmp_path / "other" / GALLERY_FILE)
-    with pytest.raises(WeightsError, match=r"made with other weights.*torchsite gallery"):
+    with pytest.raises(WeightsError, match=r"weights.*torchsite gallery"):
         SITE.from_pretrained(tmp_path / "other")
 
 
@@ -151,7 +151,7 @@ def test_files_that_are_no_gallery_of_the_model_are_refused(tmp_path, change, wo
     with pytest.raises(WeightsError, match=words):
         SITE.from_pretrained(tmp_path)
     (tmp_path / GALLERY_FILE).write_bytes(b"no tensors")
-    with pytest.raises(WeightsError, match="is damaged"):
+    with pytest.raises(WeightsError, match="damaged"):
         SITE.from_pretrained(tmp_path)
 
 

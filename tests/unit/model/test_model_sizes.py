@@ -6,6 +6,7 @@ from torch import nn
 
 import experiments  # noqa: F401  # its forms of the parts obey the same laws
 import trunk_generator  # noqa: F401  # as does that of tests
+from pairwise import pairwise
 from torchsite.errors import ShapeError
 from torchsite.model import EXTRACTORS, GENERATORS, SITE, BlackBox, load
 
@@ -34,9 +35,9 @@ def mosaic(images):
     return torch.cat([above, below], 1)[None]
 
 
-@pytest.mark.parametrize("extractor", sorted(EXTRACTORS))
-@pytest.mark.parametrize("zero_sum", [False, True])
-@pytest.mark.parametrize("size", [(32, 32), (24, 40)])
+@pytest.mark.parametrize(
+    ("extractor", "zero_sum", "size"), pairwise(sorted(EXTRACTORS), [False, True], [(32, 32), (24, 40)])
+)
 def test_heatmaps_of_a_mosaic_sum_to_its_logits(extractor, zero_sum, size):
     model = spatial(extractor, (3, *size), zero_sum=zero_sum)
     found = model.explain(mosaic(pictures(4, 3, *size)))
@@ -66,9 +67,7 @@ def test_a_picture_of_one_colour_has_the_same_features_inside_at_any_size():
 def test_generators_with_a_code_take_one_size(generator):
     model = SITE("identity", generator, 3, image_shape=(1, 12, 12))
     assert not model.any_size
-    with pytest.raises(
-        ShapeError, match=r"\(batch, 1, 12, 12\), got .* parts of this model need pictures of one"
-    ):
+    with pytest.raises(ShapeError, match=r"\(batch, 1, 12, 12\), got "):
         model.explain(pictures(1, 1, 24, 24))
 
 
@@ -84,14 +83,12 @@ def test_an_extractor_of_one_size_keeps_its_model_at_it():
 @pytest.mark.parametrize("size", [(33, 32), (32, 63), (1, 1)])
 def test_sides_must_be_multiples_of_the_stride(size):
     model = spatial("pyramid")
-    with pytest.raises(ShapeError, match="multiples of the stride, 2, got"):
+    with pytest.raises(ShapeError, match="stride, 2, "):
         model(pictures(2, 3, *size))
 
 
 def test_other_channels_are_refused_at_any_size():
-    with pytest.raises(
-        ShapeError, match=r"expected images of shape \(batch, 3, 32, 32\), got \(2, 1, 64, 64\)"
-    ):
+    with pytest.raises(ShapeError, match=r"\(batch, 3, 32, 32\), got \(2, 1, 64, 64\)"):
         spatial("pyramid")(pictures(2, 1, 64, 64))
 
 

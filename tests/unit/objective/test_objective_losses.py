@@ -54,7 +54,7 @@ def test_targets_get_no_gradient():
 
 
 def test_an_unknown_side_is_refused():
-    with pytest.raises(ConfigError, match="warp: expected 'target' or 'prototype', got 'both'"):
+    with pytest.raises(ConfigError, match=r"warp: .*'both'"):
         transformation_loss(noise(1, 2, 1, 4, 4), noise(2, 1, 4, 4), AffineTransform.identity(1), warp="both")
 
 

@@ -98,7 +98,7 @@ def test_from_a_point_on_the_direct_term_is_the_cosine_of_relative_maps():
 
 
 def test_only_a_model_that_shows_relative_maps_trains_them():
-    with pytest.raises(ConfigError, match="maps: expected a model that shows relative maps"):
+    with pytest.raises(ConfigError, match=r"equivariance\.maps: "):
         make_both(terms=RELATIVE)
 
 
@@ -190,5 +190,5 @@ def test_a_name_is_taken_once():
     assert from_mapping(Term, to_mapping(AdditiveTerm(weight=2.0))) == AdditiveTerm(weight=2.0)
     assert {"transformation", "equivariance"} <= set(Term.tags)
     assert Term.tags["transformation"] is TransformationTerm
-    with pytest.raises(ConfigError, match="the name 'equivariance' is taken by EquivarianceTerm"):
+    with pytest.raises(ConfigError, match=r"'equivariance' .*EquivarianceTerm"):
         type("Other", (EquivarianceTerm,), {}, name="equivariance")

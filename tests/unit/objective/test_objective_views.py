@@ -116,7 +116,7 @@ def test_a_hidden_view_stands_in_for_the_plain_one_and_two_that_differ_are_refus
     hidden = HIDDEN.views()[1]
     for wanted in ([POSED, hidden], [hidden, POSED], [hidden, hidden]):
         assert join_views(wanted) == (hidden,)
-    with pytest.raises(ConfigError, match="two terms show the view 'posed' differently"):
+    with pytest.raises(ConfigError, match="'posed'"):
         make_config(
             terms=[equivariance(unseen="silent", hidden=0.2), equivariance(unseen="silent", hidden=0.3)]
         )

@@ -58,9 +58,9 @@ def test_epochs_and_seeds_have_orders_of_their_own():
 
 
 def test_batches_that_cannot_be_made_are_refused():
-    with pytest.raises(ConfigError, match="expected at most the 5 training pictures, got 6"):
+    with pytest.raises(ConfigError, match=r"batch_size: .* 5 .* 6$"):
         check_batches(5, 6)
-    with pytest.raises(ConfigError, match=r"expected a multiple of 2 \(2 processes × 1 parts"):
+    with pytest.raises(ConfigError, match=r"batch_size: .*2 processes × 1 parts"):
         check_batches(10, 5, ranks=2)
 
 

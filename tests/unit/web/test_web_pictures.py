@@ -54,7 +54,7 @@ def test_pixels_come_back_as_they_were_sent():
 
 
 def test_a_bomb_is_refused_before_it_is_decoded():
-    with pytest.raises(ProblemError, match="is more than the 24,000,000 pixels") as refused:
+    with pytest.raises(ProblemError, match="24,000,000 pixels") as refused:
         read(bomb(30_000), max_pixels=24_000_000)
     assert refused.value.status == 413
 
@@ -71,14 +71,14 @@ def test_smaller_bombs_are_refused_too(side, said):
     [b"", b"hello", b"<svg xmlns='http://www.w3.org/2000/svg'/>", b"%PDF-1.7", b"II*\x00" + bytes(50)],
 )
 def test_what_is_no_picture_is_refused_whatever_it_says_it_is(content):
-    with pytest.raises(ProblemError, match="its content is none of PNG"):
+    with pytest.raises(ProblemError, match="PNG"):
         read(content)
 
 
 def test_a_format_that_is_not_offered_is_refused():
     buffer = io.BytesIO()
     Image.new("RGB", (8, 8)).save(buffer, "TIFF")
-    with pytest.raises(ProblemError, match="none of PNG, JPEG"):
+    with pytest.raises(ProblemError, match="PNG, JPEG"):
         read(buffer.getvalue())
 
 

@@ -53,7 +53,7 @@ def test_a_taken_port_is_an_error_that_says_what_to_do():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(ConfigError, match="choose another with --port"):
+        with pytest.raises(ConfigError, match="--port"):
             bound("127.0.0.1", port)
 
 
