@@ -13,20 +13,20 @@ from torchsite.autotrain.poses import AUTO, family_of, guess_poses
 from torchsite.autotrain.survey import Survey
 from torchsite.data import Dataset
 from torchsite.data.margins import larger_size
-from torchsite.objective import AdditiveEvidence, EquivarianceTerm, TransformationTerm
+from torchsite.objective import AdditiveEvidence, EquivarianceTerm, TaughtByHiding, Term, TransformationTerm
 from torchsite.training.config import TrainingConfig
 from torchsite.training.recipes import ModelSettings, Recipe, override
 from torchsite.transforms import TransformFamily
 
 Value = TypeVar("Value", covariant=True)
 
-PRETRAINED = "efficientnet_lite0"
-DEEPER = ("efficientnet_lite2", "efficientnet_lite1")  # the deepest first
+PRETRAINED = "two_scales"
+USUAL, DEEPER = "lite0", ("lite2", "lite1")  # its variants; the deepest first
 FROM_SCRATCH = "pyramid"
 MOST_PRETRAINED, MOST_FROM_SCRATCH = 60, 200  # epochs; more do not help
 # Seconds that a training step takes for a picture of 64 pixels on two cores, roughly: only extractor and size
 # are chosen by it.
-ROUGH_COST = {PRETRAINED: 0.012, "efficientnet_lite1": 0.019, "efficientnet_lite2": 0.026, "pyramid": 0.06}
+ROUGH_COST = {"lite0": 0.008, "lite1": 0.012, "lite2": 0.017, FROM_SCRATCH: 0.06}
 SIZES = (512, 384, 320, 256, 224, 192, 160, 128, 96, 64)
 USUAL_SIZE = 128
 LARGEST_OF_MANY_CLASSES = 256
@@ -90,6 +90,13 @@ VIEWS = Decision(
     "hidden, whose evidence must be what the heatmap says of the rest",
     text="two and a half",
 )
+# What photographs are trained for beside their classes: maps that follow the picture, and are true.
+TERMS_OF_PHOTOGRAPHS = (
+    EquivarianceTerm(weight=3.0, maps="relative"),
+    AdditiveEvidence(place=0.2, sizes="shapley", beta=0.2),
+    TaughtByHiding(weight=0.5, start=0.3),
+)
+OF_MAPS = EquivarianceTerm | AdditiveEvidence | TaughtByHiding
 CORNERS = Decision(
     "corners",
     ("black", "mean", "mean", "other"),
@@ -104,38 +111,46 @@ def choose_settings(
 ) -> Plan:
     """All settings but poses and time; `deeper` are the deeper pretrained extractors at hand."""
     extractor = choose_extractor(survey, pretrained)
-    size = choose_size(survey, extractor.value, minutes)
-    extractor = choose_deeper(extractor, survey, size.value, minutes, deeper)
+    anew = extractor.value == FROM_SCRATCH
+    size = choose_size(survey, FROM_SCRATCH if anew else USUAL, minutes)
     batch, targets = choose_batch(survey, extractor.value), choose_targets(survey)
-    weights, anew = choose_weights(survey), extractor.value == FROM_SCRATCH
+    variant, weights = choose_variant(survey, size.value, minutes, deeper), choose_weights(survey)
     model = ModelSettings(
         feature_extractor=extractor.value,
-        extractor_options=extractor_options(extractor.value, size.value, survey, minutes),
+        extractor_options={} if anew else {"variant": variant.value},
         zero_sum=True,
-        generator="spatial",
+        generator="spatial" if anew else "two_scales",
     )
     training = TrainingConfig(
         batch_size=batch.value,
         learning_rate=3e-3 if anew else 2e-3,
         schedule="one_cycle" if anew else "cosine",
+        warm_up=0.2 if anew else 0.1,
+        label_smoothing=0.0 if anew else 0.05,
         class_weights=weights.value,
-        terms=(
-            TransformationTerm(weight=0.5, targets=targets.value),
-            EquivarianceTerm(maps="relative"),
-            AdditiveEvidence(place=0.2, sizes="shapley", beta=0.2),
-        ),
+        terms=terms_from_nothing(targets.value) if anew else TERMS_OF_PHOTOGRAPHS,
         corners=CORNERS.value,
         collapse_patience=MOST_FROM_SCRATCH,
         n_validation=min(500, survey.n_test),
     )
     recipe = Recipe(data, size.value, model=model, training=training)
-    return Plan(recipe, (size, extractor, batch, targets, weights, VIEWS, CORNERS))
+    own = targets if anew else variant
+    return Plan(recipe, (size, extractor, own, batch, weights, VIEWS, CORNERS))
+
+
+def terms_from_nothing(targets: Literal["nearest", "mean"]) -> tuple[Term, ...]:
+    """The terms for features that are learnt with the prototypes: these need something to resemble."""
+    return (
+        TransformationTerm(weight=0.5, targets=targets),
+        EquivarianceTerm(maps="relative"),
+        AdditiveEvidence(place=0.2, sizes="shapley", beta=0.2),
+    )
 
 
 def for_multi_label(plan: Plan) -> Plan:
     """The plan for pictures with several labels: no map is relative to all classes."""
     terms = tuple(
-        replace(term, maps="plain") if isinstance(term, EquivarianceTerm | AdditiveEvidence) else term
+        replace(term, maps="plain") if isinstance(term, OF_MAPS) else term
         for term in plan.recipe.training.terms
         if not isinstance(term, TransformationTerm)
     )
@@ -229,26 +244,14 @@ def choose_size(survey: Survey, extractor: str, minutes: float) -> Decision[int]
     return Decision("size", size, why, "size")
 
 
-def choose_deeper(
-    usual: Decision[str], survey: Survey, size: int, minutes: float, deeper: Collection[str]
-) -> Decision[str]:
-    """The deepest pretrained extractor with which as many epochs fit as help."""
+def choose_variant(survey: Survey, size: int, minutes: float, deeper: Collection[str]) -> Decision[str]:
+    """The deepest pretrained network with which as many epochs fit as help."""
     fitting = (
         name for name in DEEPER if name in deeper and _fits(MOST_PRETRAINED, survey, name, size, minutes)
     )
-    name = next(fitting, None) if usual.value == PRETRAINED else None
-    if name is None:
-        return usual
-    why = f"starts from ImageNet; {minutes:g} minutes allow a deeper one with all epochs that help"
-    return replace(usual, value=name, why=why)
-
-
-def extractor_options(extractor: str, size: int, survey: Survey, minutes: float) -> dict[str, Any]:
-    """Features of about 16 × 16 cells, fine enough to point with; finer ones where there is time for them."""
-    if extractor == FROM_SCRATCH:
-        return {}
-    finer = _fits(2 * MOST_PRETRAINED, survey, extractor, size, minutes)
-    return {"stride": 4 if size <= 64 or (size <= USUAL_SIZE and finer) else 8}
+    name = next(fitting, USUAL)
+    why = "the fastest" if name == USUAL else f"{minutes:g} minutes allow all epochs that help with it"
+    return Decision("network", name, why, "model.extractor_options")
 
 
 def choose_weights(survey: Survey) -> Decision[Literal["equal", "balanced"]]:

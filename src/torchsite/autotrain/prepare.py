@@ -103,7 +103,7 @@ def _settings(
 ) -> Plan:
     """What is chosen before the pictures are decoded."""
     survey = survey_data(data, labels, limit)
-    deeper = [f"efficientnet_{variant.name}" for variant in (LITE1, LITE2) if is_installed(variant)]
+    deeper = [variant.name for variant in (LITE1, LITE2) if is_installed(variant)]
     plan = choose_settings(data, survey, minutes=minutes, pretrained=is_installed(), deeper=deeper)
     plan = plan if labels is None else for_multi_label(plan)
     size = override(plan.recipe, changes).size

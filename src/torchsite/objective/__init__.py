@@ -10,6 +10,7 @@ from torchsite.objective.additive import AdditiveEvidence
 from torchsite.objective.batch import Batch, Draws, Share
 from torchsite.objective.classification import classification_loss
 from torchsite.objective.equivariance import EquivarianceTerm
+from torchsite.objective.hiding import TaughtByHiding
 from torchsite.objective.objective import BlackBoxObjective, Objective, SiteObjective
 from torchsite.objective.same_answers import SameAnswers
 from torchsite.objective.term import Found, Memory, Step, Term
@@ -32,6 +33,7 @@ __all__ = [
     "Share",
     "SiteObjective",
     "Step",
+    "TaughtByHiding",
     "Term",
     "TransformationTerm",
     "View",

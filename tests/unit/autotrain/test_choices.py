@@ -15,6 +15,7 @@ from torchsite.autotrain.choices import (
     REPORT_SHARE,
     SIZES,
     TRAINING_SHARE,
+    USUAL,
     choose_margin,
     choose_settings,
     choose_time,
@@ -54,28 +55,25 @@ def test_pictures_decide():
     small = choose_settings("icons", Survey(500, 100, 5, 28), minutes=30, pretrained=True)
     assert (chosen(small)["extractor"], chosen(small)["size"]) == ("pyramid", "32")
     photos = choose_settings("photos", Survey(500, 100, 5, 600), minutes=30, pretrained=True)
-    assert (chosen(photos)["extractor"], chosen(photos)["size"]) == (PRETRAINED, "160")
+    assert (chosen(photos)["extractor"], chosen(photos)["size"]) == (PRETRAINED, "192")
     few = choose_settings("photos", Survey(2000, 100, 5, 600), minutes=30, pretrained=True)
     assert chosen(few)["size"] == "128"
     bare = choose_settings("photos", Survey(500, 100, 5, 600), minutes=30, pretrained=False)
     assert "torchsite[pretrained]" in next(d.why for d in bare.decisions if d.setting == "extractor")
     hurried = choose_settings("photos", Survey(9000, 100, 5, 600), minutes=20, pretrained=True)
     assert int(chosen(hurried)["size"]) < 128
-    many = choose_settings("photos", Survey(9000, 100, 101, 600), minutes=30, pretrained=True)
+    many = choose_settings("photos", Survey(9000, 100, 101, 600), minutes=30, pretrained=False)
     assert chosen(many)["targets"] == "mean"
 
 
-def test_time_to_spare_buys_a_deeper_network_and_finer_answers():
+def test_time_to_spare_buys_a_deeper_network():
     survey = Survey(200, 50, 5, 128)
-    for minutes, expected in ((5, PRETRAINED), (35, "efficientnet_lite1"), (50, "efficientnet_lite2")):
+    for minutes, expected in ((5, USUAL), (20, "lite1"), (30, "lite2")):
         plan = choose_settings("photos", survey, minutes=minutes, pretrained=True, deeper=DEEPER)
-        assert chosen(plan)["extractor"] == expected
-    assert plan.recipe.model.extractor_options == {"stride": 8}
-    small = Survey(200, 50, 5, 100)
-    plan = choose_settings("photos", small, minutes=120, pretrained=True, deeper=DEEPER)
-    assert plan.recipe.model.extractor_options == {"stride": 4}
+        assert chosen(plan)["network"] == expected
+        assert plan.recipe.model.extractor_options == {"variant": expected}
     without = choose_settings("photos", survey, minutes=120, pretrained=True)
-    assert chosen(without)["extractor"] == PRETRAINED
+    assert chosen(without)["network"] == USUAL
 
 
 def test_unbalanced_folders_are_balanced():
