@@ -7,6 +7,7 @@ them a seed splits the pictures, every class in proportion, groups never torn ap
 import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -47,7 +48,14 @@ def load_folder(folder: Path, request: Request) -> Dataset:
 
 
 def list_split(folder: Path, request: Request, group: Callable[[Path], Hashable] = str) -> Listing:
-    """The pictures of one split; where no folders say which, pictures of one group stay together."""
+    """The pictures of one split, classes taking turns.
+
+    Where no folders say which are in it, pictures of one group stay together.
+    """
+    return taking_turns(_of_split(folder, request, group))
+
+
+def _of_split(folder: Path, request: Request, group: Callable[[Path], Hashable]) -> Listing:
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder: name one with a sub-folder for every class")
     train = _split_folder(folder, "train")
@@ -62,6 +70,18 @@ def list_split(folder: Path, request: Request, group: Callable[[Path], Hashable]
             f"({', '.join(SPLIT_FOLDERS[request.split])}): add one, or name {train} to split it with a seed"
         )
     return list_classes(mine, classes, name=printable(folder.resolve().name))
+
+
+def taking_turns(listing: Listing) -> Listing:
+    """The same pictures, the classes spread evenly: the first ones are a sample, neighbours are unlike."""
+    totals, seen = Counter(listing.labels), Counter[int]()
+    places = []
+    for label in listing.labels:
+        places.append((seen[label] + 0.5) / totals[label])
+        seen[label] += 1
+    rows = sorted(range(len(places)), key=lambda row: places[row])
+    files, labels = (tuple(values[row] for row in rows) for values in (listing.files, listing.labels))
+    return replace(listing, files=files, labels=labels)
 
 
 def list_classes(folder: Path, classes: tuple[str, ...] | None = None, name: str | None = None) -> Listing:
