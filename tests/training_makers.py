@@ -7,7 +7,7 @@ import torch
 from torchsite.configs import from_mapping
 from torchsite.data import load_dataset
 from torchsite.model import SITE, BlackBox
-from torchsite.training import Callback, TrainingConfig
+from torchsite.training import Callback, TrainingConfig, fit
 
 TINY = {"widths": (4, 8), "code": 8, "trunk": (4, 4)}
 PYRAMID = {"depth": 2, "widths": (4, 4, 4), "common": 4}
@@ -52,6 +52,19 @@ def make_config(**changes):
     """Three steps an epoch on a hundred digits."""
     small = {"epochs": 2, "batch_size": 32, "terms": [transformation()], "checkpoint_seconds": 1e9}
     return from_mapping(TrainingConfig, small | {"precision": "32"} | changes)
+
+
+def run(folder, model=None, data=None, config=None, callbacks=(), resume=False, **changes):
+    """`fit` on few digits, with the settings of `make_config` unless a `config` is given."""
+    return fit(
+        model or make_site(),
+        data or digits(),
+        config or make_config(**changes),
+        validation=digits(20, "test"),
+        folder=folder,
+        callbacks=callbacks,
+        resume=resume,
+    )
 
 
 def digest(model):

@@ -7,8 +7,7 @@ import yaml
 from torchsite.data import load_dataset
 from torchsite.model import SITE, BlackBox
 from torchsite.model.card import CARD_FILE, model_card
-from torchsite.training import fit
-from training_makers import digits, make_black_box, make_config, make_site
+from training_makers import make_black_box, make_site, run
 
 
 def test_a_saved_model_has_a_card_that_names_its_classes(tmp_path):
@@ -32,7 +31,7 @@ def test_a_card_that_its_maker_wrote_stays(tmp_path):
 
 
 def test_a_trained_model_says_what_it_learnt_from_and_what_was_found(tmp_path):
-    fitted = fit(make_site(), digits(), make_config(epochs=1), validation=digits(20, "test"), folder=tmp_path)
+    fitted = run(tmp_path, epochs=1)
     text = (tmp_path / "model" / CARD_FILE).read_text()
     assert f"| learnt from | {load_dataset('mnist_sample').name} |" in text
     for name, value in fitted.measures.items():

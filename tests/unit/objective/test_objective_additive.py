@@ -22,9 +22,9 @@ from torchsite.objective.batch import show_batch
 from torchsite.objective.term import Step
 from torchsite.objective.views import UPRIGHT
 from torchsite.randomness import make_rng
-from torchsite.training import TrainingConfig, fit
+from torchsite.training import TrainingConfig
 from torchsite.transforms import TransformFamily
-from training_makers import digits, make_black_box, make_config, make_site
+from training_makers import digits, make_black_box, make_config, make_site, run
 
 N = 8
 
@@ -274,8 +274,7 @@ def test_a_run_with_both_terms_trains(tmp_path):
         {"name": "additive_evidence", "sizes": "shapley", "beta": 0.2},
         {"name": "concise_evidence", "weight": 0.1},
     ]
-    config = make_config(epochs=1, terms=terms, corners=["black", "mean", "other", "reflection"])
-    fit(make_site(), digits(), config, validation=digits(20, "test"), folder=tmp_path)
+    run(tmp_path, epochs=1, terms=terms, corners=["black", "mean", "other", "reflection"])
     log = (tmp_path / "logs" / "metrics.csv").read_text()
     assert "additive_evidence" in log
     assert "concise_evidence" in log

@@ -14,9 +14,8 @@ from torchsite.objective.hiding import TaughtByHiding, correlation, softened, wi
 from torchsite.objective.term import Step
 from torchsite.objective.views import UPRIGHT
 from torchsite.randomness import make_rng
-from torchsite.training import fit
 from torchsite.transforms import TransformFamily
-from training_makers import digits, make_config, make_site
+from training_makers import digits, make_site, run
 
 N = 8
 WEIGHTS = torch.tensor([1.0, -2.0, 0.5]).view(1, 3, 1, 1)
@@ -172,8 +171,7 @@ def test_what_means_nothing_cannot_be_written(options, message):
 
 
 def test_a_run_with_the_term_trains(tmp_path):
-    config = make_config(epochs=1, terms=[{"name": "hiding", "portion": 0.5}])
-    fit(make_site(), digits(), config, validation=digits(20, "test"), folder=tmp_path)
+    run(tmp_path, epochs=1, terms=[{"name": "hiding", "portion": 0.5}])
     names, *rows = (row.split(",") for row in (tmp_path / "logs" / "metrics.csv").read_text().splitlines())
     losses = [float(row[names.index("hiding")]) for row in rows if row[names.index("hiding")]]
     assert losses

@@ -12,10 +12,9 @@ from torchsite.objective import Found, Share, Term, TransformationTerm, View
 from torchsite.objective.equivariance import EquivarianceTerm, equivariance_losses
 from torchsite.objective.transformation import transformation_loss
 from torchsite.randomness import make_rng
-from torchsite.training import fit
 from torchsite.training.batches import make_batch
 from torchsite.training.fit import make_objective
-from training_makers import digits, equivariance, make_black_box, make_config, make_site, transformation
+from training_makers import digits, equivariance, make_black_box, make_config, make_site, run, transformation
 
 DATA = digits(40)
 
@@ -181,8 +180,7 @@ def test_a_new_term_with_a_view_of_its_own_is_one_class(tmp_path):
     assert objective(batch_at(1)).losses["noise"] != found["noise"]
     _, batch_at = make_both(make_black_box(), terms=terms)
     assert len(batch_at().shown) == 2
-    config = make_config(epochs=1, terms=terms)
-    fit(make_site(), digits(), config, validation=digits(20, "test"), folder=tmp_path)
+    run(tmp_path, epochs=1, terms=terms)
     assert "test_additive" in (tmp_path / "logs" / "metrics.csv").read_text()
 
 

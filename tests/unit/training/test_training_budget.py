@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from torchsite.model import SITE
-from torchsite.training import fit
 from torchsite.training.budget import forward_macs, training_budget
-from training_makers import digits, make_config, make_site, transformation
+from training_makers import make_config, run, transformation
 
 
 def one_convolution():
@@ -40,7 +39,7 @@ def test_a_budget_is_steps_times_views_times_three_passes():
 
 def test_the_result_of_a_run_says_what_it_took(tmp_path):
     config = make_config(epochs=1)
-    model = fit(make_site(), digits(), config, validation=digits(20, "test"), folder=tmp_path).model
+    model = run(tmp_path, config=config).model
     budget = json.loads((tmp_path / "result.json").read_text())["config"]["budget"]
     assert budget["pmac"] == pytest.approx(training_budget(model, config, 100).pmac)
     assert budget["pmac"] > 0

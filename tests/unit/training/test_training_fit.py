@@ -32,21 +32,12 @@ from training_makers import (
     make_black_box,
     make_config,
     make_site,
+    run,
     transformation,
 )
 
 MEAN = [transformation(targets="mean")]
 SAMPLED = [transformation(targets="sampled")]
-
-
-def run(folder, model=None, data=None, **changes):
-    return fit(
-        model or make_site(),
-        data or digits(),
-        make_config(**changes),
-        validation=digits(20, "test"),
-        folder=folder,
-    )
 
 
 # One seed, one result
@@ -67,10 +58,7 @@ def test_a_model_that_was_answering_learns_as_one_that_was_not(tmp_path):
     [
         ("identity", {"terms": MEAN}),
         ("identity", {"ema": 0.2, "optimiser": "muon"}),
-        (
-            "identity",
-            {"terms": [transformation(targets="sampled")], "schedule": "cosine"},
-        ),
+        ("identity", {"terms": SAMPLED, "schedule": "cosine"}),
         ("pyramid", {"terms": [*MEAN, equivariance()], "optimiser": "muon", "flip": True}),
         ("pyramid", {"ema": 0.2, "label_smoothing": 0.1}),
         ("pyramid", {"terms": SAMPLED}),
@@ -171,14 +159,7 @@ def test_nothing_is_said_and_nothing_is_left_changed(tmp_path, capfd, caplog):
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         run(tmp_path, epochs=1)
-        fit(
-            make_site(),
-            digits(),
-            make_config(epochs=1),
-            validation=digits(20, "test"),
-            folder=tmp_path,
-            resume=True,
-        )
+        run(tmp_path, epochs=1, resume=True)
     said = capfd.readouterr()
     assert (said.out, said.err) == ("", "")
     assert not [str(one.message) for one in warned]
@@ -201,7 +182,7 @@ def test_a_run_whose_beginning_is_not_known_is_not_gone_on_with(tmp_path):
     run(tmp_path, epochs=1)
     (tmp_path / RUN_FILE).unlink()
     with pytest.raises(ConfigError, match=r"run\.json"):
-        fit(make_site(), digits(), make_config(), validation=digits(20), folder=tmp_path, resume=True)
+        run(tmp_path, resume=True)
     assert not (tmp_path / RUN_FILE).exists()
 
 
@@ -240,14 +221,7 @@ class Poison(Callback):
 
 def test_a_loss_that_is_no_number_stops_the_run_and_names_the_pictures(tmp_path):
     with pytest.raises(TrainingError, match=r"nan at step 4, .*\[\d+") as error:
-        fit(
-            make_site(),
-            digits(),
-            make_config(),
-            validation=digits(20, "test"),
-            folder=tmp_path,
-            callbacks=[Poison(4)],
-        )
+        run(tmp_path, callbacks=[Poison(4)])
     rows = json.loads(str(error.value).split("numbered ")[1].split("]")[0] + "]")
     assert len(rows) == 32
     good = load(tmp_path / "last_good")
@@ -274,9 +248,7 @@ class Silent(nn.Module):
 
 def test_a_collapse_stops_the_run_with_the_way_out(tmp_path):
     model = SITE("identity", Silent(), 10, image_shape=(1, 28, 28))
-    with pytest.raises(
-        TrainingError, match=r"for 34 epochs the transformation loss was 0\.6931.*product_scale"
-    ):
+    with pytest.raises(TrainingError, match=r"34 epochs .* 0\.6931.*product_scale"):
         run(tmp_path, model, epochs=40)  # of three steps
 
 
@@ -367,14 +339,7 @@ class Note(Callback):
 
 def test_a_watch_is_told_of_everything_and_may_end_the_run(tmp_path):
     note = Note(end_after=4)
-    found = fit(
-        make_site(),
-        digits(),
-        make_config(epochs=5, validate_every=5),
-        validation=digits(20, "test"),
-        folder=tmp_path,
-        callbacks=[note],
-    )
+    found = run(tmp_path, callbacks=[note], epochs=5, validate_every=5)
     steps = [f"{what} {n + (what == 'done')}" for n in range(4) for what in ("begins", "done")]
     expected = ["started", *steps[:6], "epoch 1", *steps[6:], "epoch 2", "validated 6", "ended"]
     assert note.told == expected

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -9,9 +10,9 @@ import sys
 import pytest
 
 from torchsite.errors import ConfigError
-from torchsite.training import Callback, fit
+from torchsite.training import Callback
 from torchsite.training.run_folder import locked
-from training_makers import digits, make_config, make_site
+from training_makers import run
 
 HOLD = """
 import sys, time
@@ -35,24 +36,14 @@ def holder(tmp_path):
     process.stdout.close()
 
 
-def run(folder, **options):
-    return fit(
-        make_site(), digits(), make_config(epochs=1), validation=digits(20, "test"), folder=folder, **options
-    )
-
-
-@pytest.mark.parametrize("resume", [False, True])
-def test_a_second_run_is_refused_and_told_whose_the_folder_is(resume, holder, tmp_path):
-    with pytest.raises(ConfigError) as refused:
-        run(tmp_path, resume=resume)
-    assert f"process {holder.pid} on {platform.node()}" in str(refused.value)
-    assert not (tmp_path / "run.json").exists(), "nothing was written"
-
-
-def test_what_a_killed_process_left_stands_in_nobodys_way(holder, tmp_path):
+def test_a_second_run_is_refused_until_the_first_is_killed(holder, tmp_path):
+    for resume in (False, True):
+        with pytest.raises(ConfigError, match=f"process {holder.pid} on {re.escape(platform.node())}"):
+            run(tmp_path, resume=resume)
+        assert not (tmp_path / "run.json").exists(), "nothing was written"
     os.kill(holder.pid, signal.SIGKILL)
     holder.wait()
-    run(tmp_path)
+    run(tmp_path, epochs=1)
 
 
 class Second(Callback):
@@ -63,12 +54,12 @@ class Second(Callback):
 
     def started(self, training):
         with pytest.raises(ConfigError, match=f"process {os.getpid()}"):
-            run(self.folder)
+            run(self.folder, epochs=1)
 
 
 def test_a_folder_is_held_until_its_run_ends_however_it_ends(tmp_path):
-    run(tmp_path, callbacks=[Second(tmp_path)])
+    run(tmp_path, callbacks=[Second(tmp_path)], epochs=1)
     with pytest.raises(ConfigError, match="resume=True"):
-        run(tmp_path)
+        run(tmp_path, epochs=1)
     with locked(tmp_path):
         pass

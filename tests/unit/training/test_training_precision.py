@@ -9,12 +9,13 @@ import sys
 import pytest
 import torch
 
+import training_makers
 from torchsite.errors import ConfigError
 from torchsite.results import Result
-from torchsite.training import TrainingConfig, fit, precision
+from torchsite.training import TrainingConfig, precision
 from torchsite.training.precision import Precision, choose_precision
 from torchsite.training.recipes import load_recipe, shipped_recipes
-from training_makers import digest, digits, make_config, make_site
+from training_makers import digest, make_site
 
 CPU = torch.device("cpu")
 
@@ -62,11 +63,9 @@ def test_both_times_are_measured_and_change_nothing():
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def run(folder, resume=False, **changes):
-    config = make_config(precision="auto", checkpoint_seconds=0, **changes)
-    return fit(
-        make_site("pyramid"), digits(), config, validation=digits(20, "test"), folder=folder, resume=resume
-    )
+def run(folder, resume=False):
+    changes = {"precision": "auto", "checkpoint_seconds": 0}
+    return training_makers.run(folder, make_site("pyramid"), resume=resume, **changes)
 
 
 def test_a_run_stores_its_precision_and_goes_on_with_it(timed, tmp_path):

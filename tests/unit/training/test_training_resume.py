@@ -14,7 +14,7 @@ import torch
 import experiments  # noqa: F401  # whose terms are known by name
 from torchsite.errors import ConfigError, TrainingError
 from torchsite.randomness import make_rng
-from torchsite.training import Callback, fit
+from torchsite.training import Callback
 from torchsite.training import checkpoints as saving
 from torchsite.training.checkpoints import checkpoints, last_checkpoint, publish
 from training_makers import (
@@ -24,20 +24,9 @@ from training_makers import (
     make_black_box,
     make_config,
     make_site,
+    run,
     transformation,
 )
-
-
-def run(folder, config, model=None, resume=False, extra=(), data=None):
-    return fit(
-        model or make_site(),
-        data or digits(),
-        config,
-        validation=digits(20, "test"),
-        folder=folder,
-        resume=resume,
-        callbacks=extra,
-    )
 
 
 class CopyEachStep(Callback):
@@ -57,10 +46,7 @@ class CopyEachStep(Callback):
     [
         (make_site, {"optimiser": "muon", "ema": 0.3}),
         (lambda: make_site("pyramid"), {"terms": [transformation(targets="mean")], "ema": 0.3}),
-        (
-            lambda: make_site("pyramid"),
-            {"terms": [transformation(), equivariance()]},
-        ),
+        (lambda: make_site("pyramid"), {"terms": [transformation(), equivariance()]}),
         (
             make_site,
             {
@@ -76,11 +62,11 @@ class CopyEachStep(Callback):
 def test_from_every_step_the_same_bits_are_reached(make, changes, tmp_path):
     config = make_config(checkpoint_seconds=0, **changes)
     copy = CopyEachStep(tmp_path / "whole", tmp_path / "copies")
-    whole = run(tmp_path / "whole", config, make(), extra=[copy])
+    whole = run(tmp_path / "whole", make(), config=config, callbacks=[copy])
     folders = sorted((tmp_path / "copies").iterdir())
     assert [folder.name for folder in folders] == ["1", "2", "3", "4", "5"]
     for folder in [*folders, tmp_path / "whole"]:
-        resumed = run(folder, config, make(), resume=True)
+        resumed = run(folder, make(), config=config, resume=True)
         assert digest(resumed.model) == digest(whole.model), folder.name
         assert resumed.measures == whole.measures, folder.name
         assert digest_of_file(folder) == digest_of_file(tmp_path / "whole")
@@ -107,10 +93,12 @@ class StopAfter(Callback):
 def test_however_often_it_is_interrupted_a_run_takes_the_same_steps(pattern, tmp_path):
     config = make_config(epochs=3, checkpoint_seconds=0, validate_every=2)
     expected, seen = [], []
-    whole = run(tmp_path / "whole", config, extra=[StopAfter(10**9, expected)])
+    whole = run(tmp_path / "whole", config=config, callbacks=[StopAfter(10**9, expected)])
     for n_steps in pattern * 10:
         try:
-            resumed = run(tmp_path / "parts", config, resume=True, extra=[StopAfter(n_steps, seen)])
+            resumed = run(
+                tmp_path / "parts", config=config, resume=True, callbacks=[StopAfter(n_steps, seen)]
+            )
         except InterruptedError:
             continue
         break
@@ -124,13 +112,13 @@ def test_however_often_it_is_interrupted_a_run_takes_the_same_steps(pattern, tmp
 def work(folder, epochs):
     """One attempt at the run; ends by itself or by a signal."""
     torch.set_num_threads(1)
-    run(Path(folder), make_config(checkpoint_seconds=0, epochs=epochs), resume=True)
+    run(Path(folder), checkpoint_seconds=0, epochs=epochs, resume=True)
 
 
 @pytest.mark.slow
 def test_kills_at_any_time_change_nothing(tmp_path):
     epochs = 5
-    whole = run(tmp_path / "whole", make_config(epochs=epochs, checkpoint_seconds=0))
+    whole = run(tmp_path / "whole", epochs=epochs, checkpoint_seconds=0)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torchsite.training", "torchsite.data"])
     folder, kills, delays = tmp_path / "killed", 0, make_rng(int(time.time()), "kills")
@@ -150,7 +138,7 @@ def test_kills_at_any_time_change_nothing(tmp_path):
     assert process.exitcode == 0
     assert kills >= 1
     assert digest_of_file(folder) == digest_of_file(tmp_path / "whole")
-    assert digest(run(folder, make_config(epochs=epochs), resume=True).model) == digest(whole.model)
+    assert digest(run(folder, epochs=epochs, resume=True).model) == digest(whole.model)
 
 
 def wait_for_progress(folder, process):
@@ -212,26 +200,26 @@ def test_at_every_system_call_of_a_save_a_whole_checkpoint_is_there(tmp_path, mo
 @pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: b"x" + content[1:]])
 def test_a_damaged_newest_checkpoint_is_passed_over(damage, tmp_path, caplog):
     config = make_config(checkpoint_seconds=0)
-    whole = run(tmp_path, config)
+    whole = run(tmp_path, config=config)
     newest, previous = checkpoints(tmp_path / "checkpoints")
     newest.write_bytes(damage(newest.read_bytes()))
     assert last_checkpoint(tmp_path) == previous
     assert "damaged" in caplog.text
-    assert digest(run(tmp_path, config, resume=True).model) == digest(whole.model)
+    assert digest(run(tmp_path, config=config, resume=True).model) == digest(whole.model)
 
 
 def test_a_run_whose_checkpoints_are_all_damaged_says_so(tmp_path):
     config = make_config(checkpoint_seconds=0)
-    run(tmp_path, config)
+    run(tmp_path, config=config)
     for path in checkpoints(tmp_path / "checkpoints"):
         path.write_bytes(b"")
     with pytest.raises(TrainingError, match="checkpoints"):
-        run(tmp_path, config, resume=True)
+        run(tmp_path, config=config, resume=True)
 
 
 def test_a_full_disk_stops_the_run_and_leaves_the_checkpoint_before(tmp_path, monkeypatch):
     config = make_config(checkpoint_seconds=0)
-    whole = run(tmp_path / "whole", config)
+    whole = run(tmp_path / "whole", config=config)
     calls = 0
 
     def full(temporary):
@@ -244,15 +232,15 @@ def test_a_full_disk_stops_the_run_and_leaves_the_checkpoint_before(tmp_path, mo
     with monkeypatch.context() as patch:
         patch.setattr(saving, "publish", full)
         with pytest.raises(TrainingError, match=r"No space left on device.*resume=True"):
-            run(tmp_path / "full", config)
+            run(tmp_path / "full", config=config)
     assert not list(tmp_path.rglob("*.part"))
     assert last_checkpoint(tmp_path / "full") is not None
-    assert digest(run(tmp_path / "full", config, resume=True).model) == digest(whole.model)
+    assert digest(run(tmp_path / "full", config=config, resume=True).model) == digest(whole.model)
 
 
 def test_checkpoints_are_read_without_unpickling_objects(tmp_path, monkeypatch):
     config, read = make_config(optimiser="muon", ema=0.5), []
-    run(tmp_path, config)
+    run(tmp_path, config=config)
     load = torch.load
 
     def watched(*arguments, **options):
@@ -260,30 +248,28 @@ def test_checkpoints_are_read_without_unpickling_objects(tmp_path, monkeypatch):
         return load(*arguments, **options)
 
     monkeypatch.setattr(torch, "load", watched)
-    run(tmp_path, config, resume=True)
+    run(tmp_path, config=config, resume=True)
     assert read
     assert all(read)
 
 
 def test_a_checkpoint_that_holds_an_object_is_refused(tmp_path):
-    config = make_config()
-    run(tmp_path, config)
+    run(tmp_path)
     (newest,) = checkpoints(tmp_path / "checkpoints")
     state = torch.load(newest, weights_only=True)
     torch.save(state | {"extra": Path("/")}, tmp_path / "checkpoints" / "writing.part")
     publish(tmp_path / "checkpoints" / "writing.part")
     with pytest.raises(Exception, match=r"(?i)weights.only"):
-        run(tmp_path, config, resume=True)
+        run(tmp_path, resume=True)
 
 
 @pytest.mark.parametrize("other", [{"format": 1}, {"global_step": 6, "loops": {}}])
 def test_a_checkpoint_of_another_version_is_refused_with_what_to_do(other, tmp_path):
-    config = make_config()
-    run(tmp_path, config)
+    run(tmp_path)
     torch.save(other, tmp_path / "checkpoints" / "writing.part")
     publish(tmp_path / "checkpoints" / "writing.part")
     with pytest.raises(TrainingError, match="version of torchsite"):
-        run(tmp_path, config, resume=True)
+        run(tmp_path, resume=True)
 
 
 # A run goes on as it was begun
@@ -298,38 +284,38 @@ def test_a_checkpoint_of_another_version_is_refused_with_what_to_do(other, tmp_p
     ],
 )
 def test_a_changed_configuration_is_refused(changes, words, tmp_path):
-    run(tmp_path, make_config())
+    run(tmp_path)
     with pytest.raises(ConfigError, match=words):
-        run(tmp_path, make_config(**changes), resume=True)
+        run(tmp_path, resume=True, **changes)
 
 
 def test_another_model_or_other_data_are_refused(tmp_path):
-    run(tmp_path, make_config())
+    run(tmp_path)
     with pytest.raises(ConfigError, match=r"model\.feature_extractor was 'identity', is 'pyramid'"):
-        run(tmp_path, make_config(), make_site("pyramid"), resume=True)
+        run(tmp_path, make_site("pyramid"), resume=True)
     with pytest.raises(ConfigError, match=r"data\.fingerprint"):
-        run(tmp_path, make_config(), resume=True, data=digits(110)[10:])
+        run(tmp_path, resume=True, data=digits(110)[10:])
 
 
 def test_what_does_not_touch_the_weights_may_change(tmp_path):
-    first = run(tmp_path, make_config())
+    first = run(tmp_path)
     free = make_config(checkpoint_seconds=7, validate_every=2, n_validation=10, collapse_patience=3)
-    assert digest(run(tmp_path, free, resume=True).model) == digest(first.model)
+    assert digest(run(tmp_path, config=free, resume=True).model) == digest(first.model)
 
 
 def test_resuming_where_nothing_was_begun_begins(tmp_path):
-    first = run(tmp_path / "a", make_config(), resume=True)
-    assert digest(first.model) == digest(run(tmp_path / "b", make_config()).model)
+    first = run(tmp_path / "a", resume=True)
+    assert digest(first.model) == digest(run(tmp_path / "b").model)
 
 
 def test_the_logs_and_the_time_of_all_parts_are_kept(tmp_path):
     config = make_config(checkpoint_seconds=0)
     copy = CopyEachStep(tmp_path / "whole", tmp_path / "copies")
-    run(tmp_path / "whole", config, extra=[copy])
+    run(tmp_path / "whole", config=config, callbacks=[copy])
     folder = tmp_path / "copies" / "4"
     earlier = torch.load(last_checkpoint(folder), weights_only=True)["seconds"]
     logs = (folder / "logs" / "metrics.csv").read_bytes()
-    found = run(folder, config, resume=True)
+    found = run(folder, config=config, resume=True)
     assert (folder / "logs" / "metrics-1.csv").read_bytes() == logs
     assert (folder / "logs" / "metrics.csv").exists()
     assert found.seconds > earlier > 0

@@ -12,21 +12,10 @@ from PIL import Image
 
 from torchsite.errors import ConfigError, MissingExtraError
 from torchsite.model.drawing import draw_tiles, heatmap_tile, picture_tile
-from torchsite.training import ExplanationSheets, fit
+from torchsite.training import ExplanationSheets
 from torchsite.training.log import BOARDS
 from torchsite.training.sheets import draw_progress, shown_pictures
-from training_makers import digest, digits, make_black_box, make_config, make_site
-
-
-def run(folder, callbacks=(), model=None, **changes):
-    return fit(
-        model or make_site(),
-        digits(),
-        make_config(**changes),
-        validation=digits(20, "test"),
-        folder=folder,
-        callbacks=callbacks,
-    )
+from training_makers import digest, digits, make_black_box, run
 
 
 def sheets(folder):
@@ -63,7 +52,7 @@ class Drawn(ExplanationSheets):
 
 def test_the_event_file_holds_a_sheet_before_the_first_step_and_after_each_validation(tmp_path):
     watch = Drawn()
-    fitted = run(tmp_path, [watch])
+    fitted = run(tmp_path, callbacks=[watch])
     found = sheets(tmp_path / "logs")
     assert list(found) == [0, 3, 6], "three steps an epoch, two epochs"
     for step, drawn in watch.kept.items():
@@ -74,7 +63,7 @@ def test_the_event_file_holds_a_sheet_before_the_first_step_and_after_each_valid
 
 @pytest.mark.slow
 def test_sheets_leave_the_training_as_it_was(tmp_path):
-    looked = run(tmp_path / "looked", [ExplanationSheets("tensorboard")])
+    looked = run(tmp_path / "looked", callbacks=[ExplanationSheets("tensorboard")])
     alone = run(tmp_path / "alone")
     assert digest(looked.model) == digest(alone.model)
     assert looked.measures == alone.measures
@@ -82,32 +71,24 @@ def test_sheets_leave_the_training_as_it_was(tmp_path):
 
 def test_every_picture_stands_upright_and_in_the_same_pose_each_time(tmp_path):
     watch = Drawn()
-    run(tmp_path / "run", [watch], epochs=1)
+    run(tmp_path / "run", callbacks=[watch], epochs=1)
     upright, posed = watch.shown[::2], watch.shown[1::2]
     rows = torch.linspace(0, 19, 4).long()
     assert torch.equal(upright, digits(20, "test").images[rows].float() / 255)
     assert all((a != b).any() for a, b in zip(upright, posed, strict=True))
     again = Drawn()
-    run(tmp_path / "run2", [again], epochs=1)
+    run(tmp_path / "run2", callbacks=[again], epochs=1)
     assert torch.equal(again.shown, watch.shown)
 
 
 def test_a_resumed_run_has_no_second_beginning(tmp_path):
     run(tmp_path)
-    fit(
-        make_site(),
-        digits(),
-        make_config(),
-        validation=digits(20, "test"),
-        folder=tmp_path,
-        resume=True,
-        callbacks=[ExplanationSheets("tensorboard")],
-    )
+    run(tmp_path, resume=True, callbacks=[ExplanationSheets("tensorboard")])
     assert list(sheets(tmp_path / "logs")) == [6]
 
 
 def test_a_black_box_has_no_sheets(tmp_path):
-    run(tmp_path, [ExplanationSheets("tensorboard")], make_black_box(), epochs=1)
+    run(tmp_path, make_black_box(), callbacks=[ExplanationSheets("tensorboard")], epochs=1)
     assert sheets(tmp_path / "logs") == {}
 
 
@@ -133,7 +114,7 @@ def test_weights_and_biases_gets_sheets_and_numbers(tmp_path, monkeypatch):
         Image=lambda figure: ("picture", pixels(figure).shape),
     )
     monkeypatch.setitem(sys.modules, "wandb", made)
-    run(tmp_path, [ExplanationSheets("wandb")])
+    run(tmp_path, callbacks=[ExplanationSheets("wandb")])
     (board,) = runs
     assert board.finished
     assert board.options["project"] == "torchsite"
