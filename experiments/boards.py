@@ -1,98 +1,72 @@
 """Boards: rows with a score for each seed, as tables of mean ± spread, as dots, and in plain words."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
-from typing import Any, Protocol
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.study import IGNORANT_MARK
-from torchsite.evaluation.comparison import Cell
-from torchsite.report.format import NOTHING, bounds, look_up, markdown_table, method_name
+from experiments.tables import IGNORANT_MARK, Row, explainer_name
+from torchsite.report.format import NOTHING, bounds, look_up, markdown_table
 
 OWN, POST_HOC, IGNORANT = "itself", "post-hoc", "knows nothing"
 COLOURS = {OWN: "C0", POST_HOC: "C1", IGNORANT: "0.6"}
 
 Board = Mapping[str, Any]
-
-
-class Missing(Exception):
-    """A score that a measure could not find."""
-
-
-class Found(Protocol):
-    """What measures found for one row and seed: the value at a path within the values of a measure."""
-
-    def __call__(self, measure: str, *path: str) -> float:
-        """Fails with `Missing` where there is none."""
+Scores = Sequence[float | None]  # one for each seed
 
 
 @dataclass(frozen=True)
 class Column:
-    """A score made of what measures found.
+    """A score: the measure and where in its values it stands; without a place, what a map costs.
 
-    `better` is 1 where more is better, -1 where less is, 0 where neither is.
-    `of_model` scores are shared by all explainers of a model.
+    With `floor` it is how far the score is above that, as a share of the way to 1. `better` is 1 where more
+    is better, -1 where less is, 0 where neither is. `of_model` scores are shared by all explainers of a
+    model.
     """
 
     title: str
-    score: Callable[[Found], float]
+    metric: str
+    path: tuple[str, ...] = ()
     better: int = 1
     of_model: bool = False
+    floor: tuple[str, ...] = ()
+
+    def of(self, found: Row | None) -> float | None:
+        """The score in the row of its measure; None where there is none."""
+        if found is None or found["values"] is None:
+            return None
+        if not self.path:
+            cost: float | None = found["ms_per_image"]
+            return cost
+        value, floor = (bounds(look_up(found["values"], *path))[0] for path in (self.path, self.floor))
+        if value is None or not self.floor:
+            return value
+        return None if floor is None else (value - floor) / (1 - floor)
 
 
-def row_of(
-    entry: str,
-    title: str,
-    explainer: str,
-    cells: Mapping[tuple[int, str], tuple[int, Cell]],
-    seeds: Sequence[int],
-    columns: Sequence[Column],
-) -> dict[str, Any]:
+def row_of(entry: str, title: str, explainer: str, found: Iterable[Row], columns: Sequence[Column]) -> Row:
     """One explainer of one model: its scores seed by seed, how many pictures, why some are missing."""
     kind = OWN if explainer == OWN else IGNORANT if explainer.startswith(IGNORANT_MARK) else POST_HOC
-    names = {
-        OWN: title,
-        POST_HOC: f"{method_name(explainer)} on {title}",
-        IGNORANT: f"knows nothing: {explainer.removeprefix(IGNORANT_MARK).replace('_', ' ')}",
-    }
+    name = explainer_name(explainer)
+    rows = {(row["seed"], row["metric"]): row for row in found}
+    seeds = list(dict.fromkeys(seed for seed, _ in rows))
     return {
         "entry": entry,
         "explainer": explainer,
-        "title": names[kind],
+        "title": {OWN: title, POST_HOC: f"{name} on {title}", IGNORANT: name}[kind],
         "kind": kind,
-        "scores": {one.title: [_score(one, cells, seed) for seed in seeds] for one in columns},
-        "n_images": {metric: n for (_, metric), (n, _) in cells.items()},
-        "reasons": {
-            metric: cell.reason for (_, metric), (_, cell) in cells.items() if cell.reason is not None
-        },
+        "scores": {one.title: [one.of(rows.get((seed, one.metric))) for seed in seeds] for one in columns},
+        "n_images": {metric: row["n_images"] for (_, metric), row in rows.items()},
+        "reasons": {metric: row["reason"] for (_, metric), row in rows.items() if "reason" in row},
     }
-
-
-def _score(column: Column, cells: Mapping[tuple[int, str], tuple[int, Cell]], seed: int) -> float | None:
-    def found(measure: str, *path: str) -> float:
-        _, cell = cells.get((seed, measure), (0, None))
-        if cell is None or cell.values is None:
-            raise Missing
-        if path == ("ms",):
-            value = 1000 * cell.explain_seconds / cell.n_explained if cell.n_explained else None
-        else:
-            value = bounds(look_up(cell.values, *path))[0]
-        if value is None:
-            raise Missing
-        return value
-
-    try:
-        return column.score(found)
-    except Missing:
-        return None
 
 
 def table_of_rows(board: Board, columns: Sequence[Column]) -> str:
     """Every score of every row, mean ± spread over seeds; the best of those that know something in bold."""
-    best = {one.title: _leaders(board, one) for one in columns}
+    best = {one.title: leaders(board, one)[0] for one in columns}
     rows = [
         [
             row["title"],
@@ -101,34 +75,34 @@ def table_of_rows(board: Board, columns: Sequence[Column]) -> str:
         for row in board["rows"]
     ]
     counts: dict[str, set[int]] = {}
-    reasons = []
     for row in board["rows"]:
         for metric, n in row["n_images"].items():
-            counts.setdefault(metric, set()).add(n)
-        reasons += [
-            f"- {row['title']}, {metric.replace('_', ' ')}: {why}" for metric, why in row["reasons"].items()
-        ]
+            counts.setdefault(metric.replace("_", " "), set()).add(n)
     seen = ", ".join(
-        f"{metric.replace('_', ' ')} {max(n)}" + (f" (slow methods {min(n)})" if len(n) > 1 else "")
+        f"{metric} {max(n)}" + (f" (slow methods {min(n)})" if len(n) > 1 else "")
         for metric, n in counts.items()
     )
+    reasons = [
+        f"- {row['title']}, {metric.replace('_', ' ')}: {why}"
+        for row in board["rows"]
+        for metric, why in row["reasons"].items()
+    ]
     notes = "\n".join([f"\nPictures: {seen}.", *reasons]) + "\n"
     return markdown_table(["explainer", *(one.title for one in columns)], rows) + notes
 
 
 def first_words(board: Board, columns: Sequence[Column], ours: str = "site") -> str:
     """By which columns our row is first, and who is where it is not; whom a row that knows nothing beats."""
-    own = [row for row in board["rows"] if (row["entry"], row["kind"]) == (ours, OWN)]
+    own = next((row for row in board["rows"] if (row["entry"], row["kind"]) == (ours, OWN)), None)
     first, behind, fooled = [], [], []
     for one in columns:
-        leaders, best = _leaders(board, one), _best(board, one, False)
-        score = centre(own[0]["scores"].get(one.title, [])) if own else None
-        if one.better and score is not None and best is not None:
-            if own[0]["title"] in leaders:
+        (names, best), (_, nothing) = leaders(board, one), leaders(board, one, ignorant=True)
+        score = centre(own["scores"].get(one.title, [])) if own else None
+        if own and one.better and score is not None and best is not None:
+            if own["title"] in names:
                 first.append(one.title)
             else:
-                behind.append(f"{one.title}: {score:.3g}, {' and '.join(leaders)} {one.better * best:.3g}")
-        nothing = _best(board, one, True)
+                behind.append(f"{one.title}: {score:.3g}, {' and '.join(names)} {one.better * best:.3g}")
         if (
             one.better > 0
             and not one.of_model
@@ -137,12 +111,10 @@ def first_words(board: Board, columns: Sequence[Column], ours: str = "site") -> 
             and nothing >= best
         ):
             fooled.append(one.title)
-    said = []
-    if first or behind:
-        said.append(
-            f"{own[0]['title']} is first in {len(first)} of {len(first) + len(behind)} columns"
-            + (f" ({'; '.join(first)})." if first else ".")
-        )
+    said, n = [], len(first) + len(behind)
+    if own and n:
+        which = f" ({'; '.join(first)})." if first else "."
+        said.append(f"{own['title']} is first in {len(first)} of {n} columns{which}")
     if behind:
         said.append(f"**It is not first** in these: {'; '.join(behind)}.")
     if fooled:
@@ -150,16 +122,22 @@ def first_words(board: Board, columns: Sequence[Column], ours: str = "site") -> 
     return " ".join(said)
 
 
-def centre(scores: Sequence[float | None]) -> float | None:
+def centre(scores: Scores) -> float | None:
     """The mean over seeds; None where there is none."""
     there = [score for score in scores if score is not None]
     return mean(there) if there else None
 
 
-def spread(scores: Sequence[float | None]) -> float | None:
-    """The standard deviation over seeds; None for fewer than two."""
-    there = [score for score in scores if score is not None]
-    return stdev(there) if len(there) > 1 else None
+def leaders(board: Board, column: Column, *, ignorant: bool = False) -> tuple[list[str], float | None]:
+    """The rows with the best mean, among those that know something or those that do not, and that mean.
+
+    More is better in it, whatever is in the column; where no way is better nobody leads.
+    """
+    rows = [row for row in board["rows"] if (row["kind"] == IGNORANT) == ignorant]
+    found = {row["title"]: centre(row["scores"].get(column.title, [])) for row in rows}
+    means = {title: column.better * value for title, value in found.items() if value is not None}
+    best = max(means.values(), default=None)
+    return [title for title, value in means.items() if column.better and value == best], best
 
 
 def dots(boards: Mapping[str, Board], shown: Sequence[str]) -> Figure:
@@ -179,7 +157,7 @@ def dots(boards: Mapping[str, Board], shown: Sequence[str]) -> Figure:
     return figure
 
 
-def _dots(axes: Axes, rows: Sequence[Mapping[str, Any]], column: str) -> None:
+def _dots(axes: Axes, rows: Sequence[Row], column: str) -> None:
     for place, row in enumerate(rows):
         found = [score for score in row["scores"].get(column, []) if score is not None]
         axes.plot(found, [place] * len(found), "o", ms=3, alpha=0.7, color=COLOURS[row["kind"]])
@@ -190,26 +168,9 @@ def _dots(axes: Axes, rows: Sequence[Mapping[str, Any]], column: str) -> None:
     axes.grid(axis="x", alpha=0.3)
 
 
-def _means(board: Board, column: Column, ignorant: bool) -> dict[str, float]:
-    """The mean scores of the rows that know something, or of those that do not; more is better."""
-    rows = [row for row in board["rows"] if (row["kind"] == IGNORANT) == ignorant]
-    found = {row["title"]: centre(row["scores"].get(column.title, [])) for row in rows}
-    return {title: column.better * value for title, value in found.items() if value is not None}
-
-
-def _best(board: Board, column: Column, ignorant: bool) -> float | None:
-    return max(_means(board, column, ignorant).values(), default=None)
-
-
-def _leaders(board: Board, column: Column) -> list[str]:
-    """The rows with the best mean among those that know something; none where no way is better."""
-    best = _best(board, column, False)
-    return [title for title, value in _means(board, column, False).items() if column.better and value == best]
-
-
-def _cell(scores: Sequence[float | None], best: bool) -> str:
-    middle, reach = centre(scores), spread(scores)
-    if middle is None:
+def _cell(scores: Scores, best: bool) -> str:
+    there = [score for score in scores if score is not None]
+    if not there:
         return NOTHING
-    text = f"{middle:.3f}" + (f" ± {reach:.3f}" if reach is not None else "")
+    text = f"{mean(there):.3f}" + (f" ± {stdev(there):.3f}" if len(there) > 1 else "")
     return f"**{text}**" if best else text

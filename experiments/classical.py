@@ -16,15 +16,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from matplotlib.figure import Figure
 from torch import nn
 
-from experiments import accuracy
 from experiments.baselines import BASELINES, Baseline
 from experiments.cache import save_result, step
-from experiments.models import KINDS
-from experiments.registry import Arrays
-from experiments.section import TITLES, Pictures, Row, source
+from experiments.section import TITLES, Pictures, source
+from experiments.tables import Row
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, batches, load_dataset
 from torchsite.metrics import METRICS, Poses, plain
@@ -38,76 +35,62 @@ DATA = ("mnist", "cifar10")
 TRAINED_ON = ("untransformed", "transformed")
 N_TRANSFORMS = 2  # as in `evaluate`, so that all models meet the same poses
 BATCH = 1000
-
 # On untransformed test pictures.
 PAPER: Mapping[str, Mapping[str, float]] = {
-    "mnist": {
-        "decision_tree": 0.886,
-        "random_forest": 0.970,
-        "logistic_regression": 0.929,
-        "xgboost": 0.975,
-        "nam": 0.935,
-    },
-    "cifar10": {
-        "decision_tree": 0.229,
-        "random_forest": 0.396,
-        "logistic_regression": 0.357,
-        "xgboost": 0.450,
-        "nam": 0.370,
-    },
+    "decision_tree": {"mnist": 0.886, "cifar10": 0.229},
+    "random_forest": {"mnist": 0.970, "cifar10": 0.396},
+    "logistic_regression": {"mnist": 0.929, "cifar10": 0.357},
+    "xgboost": {"mnist": 0.975, "cifar10": 0.450},
+    "nam": {"mnist": 0.935, "cifar10": 0.370},
 }
-
 # What makes each baseline a matter of a second.
 QUICK: Mapping[str, Mapping[str, Any]] = {
-    "random_forest": {"n_trees": 5},
-    "logistic_regression": {"n_steps": 10},
-    "xgboost": {"n_rounds": 2},
+    "random_forest": {"n_estimators": 5},
+    "logistic_regression": {"max_iter": 10},
+    "xgboost": {"rounds": 2},
     "nam": {"epochs": 1, "hidden": (4,)},
 }
+WORDS = """Each model is trained on pictures as they are, and again on the same pictures in one random pose \
+each (SITE and the black box, whose accuracies stand in the tables above: in a new pose every epoch); the \
+paper's numbers are for test pictures as they are."""
 
 
 def run(
     folder: Path,
     *,
-    data: Sequence[str] = DATA,
-    baselines: Sequence[str] | None = None,
+    baselines: Sequence[str] = tuple(BASELINES),
     quick: bool = False,
     progress: bool = False,
 ) -> Result:
     """Train and measure every baseline; finished steps are taken from `folder`."""
     started = time.monotonic()
-    names = list(BASELINES) if baselines is None else list(baselines)
-    table: list[Row] = []
-    for name in ("mnist_sample",) if quick else data:
-        for trained_on in TRAINED_ON:
-            table += [_row(name, trained_on, baseline, folder, quick) for baseline in names]
-    values = {"table": table, "paper": {name: _paper(name) for name in data}}
+    asked = [(data, how) for data in (("mnist_sample",) if quick else DATA) for how in TRAINED_ON]
+    table = [_row(data, how, name, folder, quick) for data, how in asked for name in baselines]
     config = {"family": to_mapping(TransformFamily()), "n_transforms": N_TRANSFORMS, "quick": quick}
     config["weights"] = {}  # none of them has weights that are kept
-    return save_result(Result("baselines", values, config, 0, time.monotonic() - started), folder)
-
-
-def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
-    """None: this result is a table."""
-    return {}
+    return save_result(Result("baselines", {"table": table}, config, 0, time.monotonic() - started), folder)
 
 
 def section(result: Result, pictures: Pictures) -> str:
     """A table for each data set."""
-    parts = [
-        f"## Classical models beside SITE (Table 2)\n\n{source(result)}\n\n"
-        "Each model is trained on pictures as they are, and again on the same pictures in one random pose "
-        "each (SITE and the black box, whose accuracies stand in the tables above: in a new pose every "
-        "epoch); the paper's numbers are for test pictures as they are.\n"
-    ]
-    table: list[Row] = result.values["table"]
-    for name in dict.fromkeys(row["data"] for row in table):
-        rows = [row for row in table if row["data"] == name]
-        paper: Mapping[str, float] = result.values["paper"].get(name, {})
-        cells = [_cells(b, rows, paper) for b in dict.fromkeys(row["baseline"] for row in rows)]
-        header = [TITLES.get(name, name), "as they are → as they are", "→ moved", "moved → as they are"]
-        parts.append(markdown_table([*header, "→ moved", "paper", "CPU minutes"], cells))
+    del pictures
+    parts = [f"## Classical models beside SITE (Table 2)\n\n{source(result)}\n\n{WORDS}\n"]
+    for data in dict.fromkeys(row["data"] for row in result.values["table"]):
+        found: dict[str, dict[str, Row]] = {}
+        for row in result.values["table"]:
+            if row["data"] == data:
+                found.setdefault(row["baseline"], {})[row["trained_on"]] = row
+        rows = [[method_name(name), *_cells(name, data, trained)] for name, trained in found.items()]
+        header = [TITLES.get(data, data), "as they are → as they are", "→ moved", "moved → as they are"]
+        parts.append(markdown_table([*header, "→ moved", "paper", "CPU minutes"], rows))
     return "\n".join(parts)
+
+
+def _cells(name: str, data: str, trained: Mapping[str, Row]) -> list[str]:
+    """Trained on either kind of pictures, tested on both; the paper's accuracy, and the minutes."""
+    scores = [score(trained.get(how), "accuracy", pose) for how in TRAINED_ON for pose in TRAINED_ON]
+    minutes = sum(row["cpu_seconds"] for row in trained.values()) / 60
+    return [*scores, number(PAPER.get(name, {}).get(data), 3), f"{minutes:.1f}"]
 
 
 class AsModel(nn.Module):
@@ -124,8 +107,7 @@ class AsModel(nn.Module):
 
 def in_one_pose(data: Dataset, seed: int = 0) -> Dataset:
     """Every picture once, in a pose of its own."""
-    rng = make_rng(seed, "baselines", "poses")
-    family = TransformFamily()
+    rng, family = make_rng(seed, "baselines", "poses"), TransformFamily()
     moved = [
         family.sample(len(images), rng=rng)(images).mul(255).round().to(torch.uint8)
         for images, _ in batches(data, BATCH)
@@ -145,7 +127,6 @@ def accuracy_of(baseline: Baseline, test: Dataset) -> dict[str, Any]:
 
 def _row(data: str, trained_on: str, baseline: str, folder: Path, quick: bool) -> Row:
     """One baseline, trained on one kind of pictures, as a step."""
-    options = dict(QUICK.get(baseline, {})) if quick else {}
     settings = {"data": data, "trained_on": trained_on, "baseline": baseline, "quick": quick}
 
     def find() -> dict[str, object]:
@@ -153,23 +134,10 @@ def _row(data: str, trained_on: str, baseline: str, folder: Path, quick: bool) -
         train, test = (train[:500], test[:200]) if quick else (train, test)
         started = time.process_time()
         seen = in_one_pose(train) if trained_on == "transformed" else train
-        model = BASELINES[baseline](**options).fit(seen)
+        model = BASELINES[baseline](**(QUICK.get(baseline, {}) if quick else {})).fit(seen)
         return {"accuracy": accuracy_of(model, test), "cpu_seconds": time.process_time() - started}
 
-    found = step(folder / "steps" / f"{data}-{trained_on}-{baseline}.json", settings, find)
-    return settings | dict(found.values)
-
-
-def _paper(name: str) -> dict[str, float]:
-    """The paper's accuracies on one data set, SITE's and the black box's among them."""
-    return dict(PAPER[name]) | {kind: accuracy.PAPER[name][kind] for kind in KINDS}
-
-
-def _cells(baseline: str, rows: Sequence[Row], paper: Mapping[str, float]) -> list[str]:
-    """The row of one baseline on the page: trained on either kind of pictures, tested on both."""
-    found = {row["trained_on"]: row for row in rows if row["baseline"] == baseline}
-    scores = [
-        score(found.get(trained_on), "accuracy", pose) for trained_on in TRAINED_ON for pose in TRAINED_ON
-    ]
-    minutes = sum(row["cpu_seconds"] for row in found.values()) / 60
-    return [method_name(baseline), *scores, number(paper.get(baseline), 3), f"{minutes:.1f}"]
+    return {
+        **settings,
+        **step(folder / "steps" / f"{data}-{trained_on}-{baseline}.json", settings, find).values,
+    }

@@ -9,7 +9,6 @@ Cost:     one pass over the test set; seconds.
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import torch
 from matplotlib.figure import Figure
@@ -19,8 +18,9 @@ from experiments.cache import save_result
 from experiments.models import pair_beside
 from experiments.registry import Arrays
 from experiments.section import Pictures, head
-from experiments.shown import Rows, show_overlay
-from torchsite.data import Dataset, batches, to_float
+from experiments.shown import Rows, logits_of, show_overlay
+from experiments.tables import Row
+from torchsite.data import Dataset, to_float
 from torchsite.model import SITE
 from torchsite.model.drawing import new_figure, show_heatmap, show_picture
 from torchsite.report.format import markdown_table
@@ -30,15 +30,12 @@ from torchsite.shapes import Logits
 N_SHOWN = 5
 N_CONFUSIONS = 10
 
-Mistake = dict[str, Any]
-Confusion = dict[str, Any]
-
 
 def run(recipe: str, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     """Explain the most confident mistakes, no two of one true class, and count the commonest confusions."""
     started = time.monotonic()
     pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-    logits = _logits(pair.site, pair.test)
+    logits = logits_of(pair.site, pair.test)
     wrong = logits.argmax(1) != pair.test.labels
     mistakes, arrays = _explained(pair.site, pair.test, confident_mistakes(logits, pair.test))
     values = {
@@ -62,7 +59,7 @@ def confident_mistakes(logits: Logits, data: Dataset, n: int = N_SHOWN) -> Rows:
     return torch.tensor(list(rows.values())[:n], dtype=torch.int64)
 
 
-def confusions(logits: Logits, data: Dataset, n: int = N_CONFUSIONS) -> list[Confusion]:
+def confusions(logits: Logits, data: Dataset, n: int = N_CONFUSIONS) -> list[Row]:
     """The commonest mistakes: true class, predicted class, how often."""
     pairs = zip(data.labels.tolist(), logits.argmax(1).tolist(), strict=True)
     counts = Counter((true, predicted) for true, predicted in pairs if true != predicted)
@@ -74,7 +71,7 @@ def confusions(logits: Logits, data: Dataset, n: int = N_CONFUSIONS) -> list[Con
 
 def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
     """Mistakes: the picture, evidence for the true and for the predicted class, and the difference."""
-    mistakes: list[Mistake] = result.values["pictures"]
+    mistakes: list[Row] = result.values["pictures"]
     if not mistakes or not arrays:
         return {}
     figure, grid = new_figure(6, len(mistakes), 1.25)
@@ -94,8 +91,8 @@ def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
 
 def section(result: Result, pictures: Pictures) -> str:
     """The commonest mistakes, and the ones that were made with the greatest confidence."""
-    mistakes: list[Mistake] = result.values["pictures"]
-    counted: list[Confusion] = result.values["confusions"]
+    mistakes: list[Row] = result.values["pictures"]
+    counted: list[Row] = result.values["confusions"]
     common = [[one["class"], one["predicted"], str(one["n"])] for one in counted]
     confident = [
         [
@@ -120,21 +117,16 @@ def section(result: Result, pictures: Pictures) -> str:
     )
 
 
-def difference(mistake: Mistake) -> float:
+def difference(mistake: Row) -> float:
     """How much more the model finds for the true class than for the predicted one: less than 0."""
     return mistake["logit of the class"] - mistake["logit of the predicted"]
 
 
-def _logits(model: SITE, data: Dataset, batch_size: int = 250) -> Logits:
-    with torch.no_grad():
-        return torch.cat([model.eval()(images) for images, _ in batches(data, batch_size)])
-
-
-def _explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[Mistake], dict[str, Tensor]]:
+def _explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[Row], dict[str, Tensor]]:
     images, true = to_float(data.images[rows]), data.labels[rows]
     explanation = model.explain(images)
     predicted = explanation.predicted
-    mistakes: list[Mistake] = [
+    mistakes: list[Row] = [
         {
             "row": int(rows[i]),
             "class": data.classes[int(true[i])],

@@ -152,13 +152,13 @@ class Setting:
         )
         found: dict[str, dict[str, Mapping[str, Any]]] = {}
         for name, on in makers.items():
-            one = Explaining(name, {}, False, on)
-            found[name] = {cell.metric: cell.values or {} for _, cell in measuring.cells(one, single)}
+            one = Explaining(name, on)
+            found[name] = {row["metric"]: row["values"] or {} for row in measuring.rows(one, single)}
             found[name] |= {metric: {} for metric in both}
             if self.parts is not None and both:
                 models = Models(cast(SITE, self.parts.objects), cast(SITE, self.parts.scenes))
                 pairs = Pairs(title, models, self.parts.pictures, folder, family=self.family)
-                found[name] |= {metric: cell.values or {} for metric, _, cell in pairs.cells(one, both)}
+                found[name] |= {row["metric"]: row["values"] or {} for row in pairs.rows(one, both)}
         return found
 
 

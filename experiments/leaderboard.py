@@ -16,26 +16,28 @@ its terms; for a method on the black box, `with_method` (examples/leaderboard/yo
 import runpy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import torch
 from matplotlib.figure import Figure
 
 from experiments.bam.data import painted_halves, real_half
+from experiments.bam.dataset import BamDataset
 from experiments.boards import Column, dots, first_words, row_of, table_of_rows
 from experiments.cache import save_result
 from experiments.peers import BCos, PrototypeParts
 from experiments.recipes import is_finished
 from experiments.registry import Arrays
 from experiments.section import Pictures, source
-from experiments.study import IGNORANT_MARK, Amount, Explain, Explaining, Measuring, Same
+from experiments.study import Amount, Explain, Explaining, Measuring, Same
+from experiments.tables import IGNORANT_MARK, Row
 from torchsite.attribution import METHODS
 from torchsite.data import Dataset, load_dataset
 from torchsite.errors import ConfigError, did_you_mean
-from torchsite.evaluation.comparison import Cell
 from torchsite.evaluation.fingerprints import weights_of
 from torchsite.metrics import CONTROL_MAPS
 from torchsite.model import SITE, BlackBox, ImageClassifier
@@ -211,16 +213,17 @@ def _folder(name: str, size: int) -> Callable[[], Halves]:
     return lambda: Halves(half("train"), half("test"))
 
 
-def _bam() -> Halves:
-    train, test = (real_half(half, 96) for half in ("train", "test"))
+def _objects(train: BamDataset, test: BamDataset) -> Halves:
     return Halves(train.labelled("object"), test.labelled("object"), test.regions.float())
+
+
+def _bam() -> Halves:
+    return _objects(*(real_half(half, 96) for half in ("train", "test")))
 
 
 def _painted() -> Halves:
     halves = painted_halves(16)
-    return Halves(
-        halves.train.labelled("object"), halves.test.labelled("object"), halves.test.regions.float()
-    )
+    return _objects(halves.train, halves.test)
 
 
 def _digits() -> Halves:
@@ -251,35 +254,26 @@ MEASURES: Mapping[str, Amount] = {
     "grid_pointing": Amount(400, slow=40),
     "lerf_morf": Amount(100, slow=40),
 }
-ACCURACY = {"accuracy": Amount(2000)}
+OF_MODEL: Mapping[str, Amount] = {"accuracy": Amount(2000)}
 FILL = "blur"
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "grid_pointing": {"confidence": 0.3, "sides": (2,)},
     "lerf_morf": {"fills": (FILL,), "fractions": (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)},
 }
 COLUMNS: tuple[Column, ...] = (
-    Column("accuracy upright", lambda found: found("accuracy", "untransformed"), of_model=True),
-    Column("accuracy posed", lambda found: found("accuracy", "transformed"), of_model=True),
-    Column("patch deletion", lambda found: found("patch_deletion", "correlation"), 0),
-    Column("its floor", lambda found: found("patch_deletion", "floor"), 0),
-    Column(
-        "above its floor",
-        lambda found: (
-            (found("patch_deletion", "correlation") - (floor := found("patch_deletion", "floor")))
-            / (1 - floor)
-        ),
-    ),
-    Column("consistency, corners filled", lambda found: found("frame_control", "filled", "calibrated")),
-    Column("grid pointing (¼)", lambda found: found("grid_pointing", "share")),
-    Column("LeRF − MoRF", lambda found: found("lerf_morf", "fills", FILL, "difference")),
-    Column("ms a map", lambda found: found("patch_deletion", "ms"), -1),
+    Column("accuracy upright", "accuracy", ("untransformed",), of_model=True),
+    Column("accuracy posed", "accuracy", ("transformed",), of_model=True),
+    Column("patch deletion", "patch_deletion", ("correlation",), 0),
+    Column("its floor", "patch_deletion", ("floor",), 0),
+    Column("above its floor", "patch_deletion", ("correlation",), floor=("floor",)),
+    Column("consistency, corners filled", "frame_control", ("filled", "calibrated")),
+    Column("grid pointing (¼)", "grid_pointing", ("share",)),
+    Column("LeRF − MoRF", "lerf_morf", ("fills", FILL, "difference")),
+    Column("ms a map", "patch_deletion", better=-1),
 )
 SHOWN = (
-    "accuracy posed",
-    "above its floor",
-    "consistency, corners filled",
-    "grid pointing (¼)",
-    "LeRF − MoRF",
+    *("accuracy posed", "above its floor", "consistency, corners filled"),
+    *("grid pointing (¼)", "LeRF − MoRF"),
 )
 ABOUT = """Every row learns with the same features, pretrained on ImageNet, on the same pictures, upright and
 posed (±90°, ±25 %, corners filled in several ways), for the same minutes of one core on each data set. Scores
@@ -306,18 +300,6 @@ class Plan:
     def place(self, of: Field, entry: Entry, seed: int) -> Path:
         """Where a training is."""
         return self.folder / "models" / f"{of.name}-{entry.name}-{seed}"
-
-
-@dataclass(frozen=True)
-class Line:
-    """One measure of one explainer of one trained model."""
-
-    field: str
-    entry: str
-    seed: int
-    n_images: int
-    cell: Cell
-    weights: str
 
 
 def plan(
@@ -361,8 +343,8 @@ def run(
     started = time.monotonic()
     chosen = read_entries(add) if add is not None else entries
     asked = plan(folder, entries=chosen, only=only, data=data, seeds=seeds, quick=quick)
-    lines = list(steps(asked, progress=progress))
-    values = {"boards": {one.name: board(asked, one, lines) for one in asked.fields}}
+    rows = list(steps(asked, progress=progress))
+    values = {"boards": {one.name: board(asked, one, rows) for one in asked.fields}}
     config = {
         "quick": quick,
         "seeds": list(asked.seeds),
@@ -370,79 +352,61 @@ def run(
         "features": {one.name: one.features for one in asked.fields},
         "training": {name: list(v) if isinstance(v, tuple) else v for name, v in COMMON.items()},
         "terms": {one.name: [{"name": t.name, **asdict(t)} for t in one.terms] for one in asked.entries},
-        "weights": {f"{one.field}/{one.entry}-{one.seed}": one.weights for one in lines},
+        "weights": {f"{row['field']}/{row['entry']}-{row['seed']}": row["weights"] for row in rows},
     }
     return save_result(Result(NAME, values, config, 0, time.monotonic() - started), folder)
 
 
-def steps(asked: Plan, *, progress: bool = False) -> Iterator[Line]:
+def steps(asked: Plan, *, progress: bool = False) -> Iterator[Row]:
     """Train and measure whatever is not there yet; seed by seed, so that a stopped run has whole boards."""
+    of_model = Explaining("model", Same(CONTROL_MAPS["random"]))
     for one in asked.fields:
         halves = one.load()
-        for seed in asked.seeds:
-            for entry in asked.entries:
-                model, place = one.model(entry, halves.train, seed), asked.place(one, entry, seed)
-                if not is_finished(place):
-                    config = one.config(seed=seed, terms=entry.terms)
-                    with one_thread():
-                        fit(
-                            model,
-                            halves.train,
-                            config,
-                            validation=halves.test,
-                            folder=place,
-                            resume=True,
-                            progress=progress,
-                        )
-                model.load_state_dict(read_tensors(place / "model", dict(model.state_dict())))
-                title, weights = f"{one.name}-{entry.name}-{seed}", weights_of(model.eval())
-                measuring = Measuring(
-                    title, model, halves.test, asked.folder / "steps", OPTIONS, regions=halves.regions
-                )
-                of_model = Explaining("model", {}, False, Same(CONTROL_MAPS["random"]))
-                for n, cell in measuring.cells(of_model, ACCURACY, asked.quick):
-                    yield Line(one.name, entry.name, seed, n, cell, weights)
-                for name, on in entry.explainers.items():
-                    explaining = Explaining(name, {}, getattr(on, "is_slow", lambda: False)(), on)
-                    for n, cell in measuring.cells(explaining, MEASURES, asked.quick):
-                        yield Line(one.name, entry.name, seed, n, cell, weights)
+        for seed, entry in product(asked.seeds, asked.entries):
+            model = trained(asked, one, entry, seed, halves, progress)
+            title, place = f"{one.name}-{entry.name}-{seed}", asked.folder / "steps"
+            about = {"field": one.name, "entry": entry.name, "seed": seed, "weights": weights_of(model)}
+            measuring = Measuring(title, model, halves.test, place, OPTIONS, regions=halves.regions)
+            asks = [(of_model, OF_MODEL)]
+            for name, on in entry.explainers.items():
+                slow = getattr(on, "is_slow", lambda: False)()
+                asks.append((Explaining(name, on, slow=slow), MEASURES))
+            for explaining, measures in asks:
+                for row in measuring.rows(explaining, measures, asked.quick):
+                    yield {**about, **row}
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """A minute by the clock is a minute of one core."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def trained(
+    asked: Plan, one: Field, entry: Entry, seed: int, halves: Halves, progress: bool
+) -> ImageClassifier:
+    """The model of an entry, from its place or trained; a minute by the clock is a minute of one core."""
+    model, place = one.model(entry, halves.train, seed), asked.place(one, entry, seed)
+    if not is_finished(place):
+        config, threads = one.config(seed=seed, terms=entry.terms), torch.get_num_threads()
+        where: dict[str, Any] = {"folder": place, "resume": True, "progress": progress}
+        torch.set_num_threads(1)
+        try:
+            fit(model, halves.train, config, validation=halves.test, **where)
+        finally:
+            torch.set_num_threads(threads)
+    model.load_state_dict(read_tensors(place / "model", dict(model.state_dict())))
+    return model.eval()
 
 
-def board(asked: Plan, one: Field, lines: Sequence[Line]) -> dict[str, Any]:
+def board(asked: Plan, one: Field, rows: Sequence[Row]) -> dict[str, Any]:
     """All rows on one data set, and what the trainings took."""
-    rows = []
+    lines, took = [], {}
     for entry in asked.entries:
-        own = [line for line in lines if (line.field, line.entry) == (one.name, entry.name)]
+        own = [row for row in rows if (row["field"], row["entry"]) == (one.name, entry.name)]
         for explainer in entry.explainers:
-            cells = {
-                (line.seed, line.cell.metric): (line.n_images, line.cell)
-                for line in own
-                if line.cell.method in (explainer, "model")
-            }
-            rows.append(row_of(entry.name, entry.title, explainer, cells, asked.seeds, COLUMNS))
-    runs = {
-        entry.name: [Result.load(asked.place(one, entry, seed) / "result.json") for seed in asked.seeds]
-        for entry in asked.entries
-    }
-    took = {
-        name: {
-            "minutes": [each.seconds / 60 for each in found],
-            "pmac": [each.config["budget"]["pmac"] for each in found],
+            found = [row for row in own if row["method"] in (explainer, "model")]
+            lines.append(row_of(entry.name, entry.title, explainer, found, COLUMNS))
+        runs = [Result.load(asked.place(one, entry, seed) / "result.json") for seed in asked.seeds]
+        took[entry.name] = {
+            "minutes": [run.seconds / 60 for run in runs],
+            "pmac": [run.config["budget"]["pmac"] for run in runs],
         }
-        for name, found in runs.items()
-    }
-    return {"title": one.title, "seeds": list(asked.seeds), "rows": rows, "took": took}
+    return {"title": one.title, "seeds": list(asked.seeds), "rows": lines, "took": took}
 
 
 def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
@@ -456,18 +420,12 @@ def section(result: Result, pictures: Pictures) -> str:
         f"## Leaderboard: self-explaining models and post-hoc methods\n\n{source(result)}\n\n{ABOUT}",
         pictures.chart(NAME, "Five scores of every row, a dot for each seed"),
     ]
+    header = ["training of one seed", "minutes of one core", "PMAC"]
     for found in result.values["boards"].values():
         seeds = ", ".join(str(seed) for seed in found["seeds"])
-        parts.append(
-            f"\n### {found['title']}\n\nSeeds {seeds}. {first_words(found, COLUMNS)}\n\n"
-            + table_of_rows(found, COLUMNS)
-            + "\n"
-            + markdown_table(
-                ["training of one seed", "minutes of one core", "PMAC"],
-                [
-                    [name, *(f"{sum(took[what]) / len(took[what]):.2g}" for what in ("minutes", "pmac"))]
-                    for name, took in found["took"].items()
-                ],
-            )
-        )
+        costs = [
+            [name, *(f"{mean(one):.2g}" for one in took.values())] for name, took in found["took"].items()
+        ]
+        words = f"\n### {found['title']}\n\nSeeds {seeds}. {first_words(found, COLUMNS)}\n\n"
+        parts.append(words + table_of_rows(found, COLUMNS) + "\n" + markdown_table(header, costs))
     return "".join(parts)

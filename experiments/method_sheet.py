@@ -17,8 +17,9 @@ from torch import Tensor
 from experiments.cache import save_result
 from experiments.models import KINDS, Pair, pair_beside
 from experiments.registry import Arrays
-from experiments.section import Pictures, Row, head, on_model, own_first
+from experiments.section import Pictures, head
 from experiments.shown import Rows, first_right, pose_of, predictions, preferred
+from experiments.tables import NAMES, Row, on_model, own_first
 from torchsite.attribution import METHODS
 from torchsite.data import to_float
 from torchsite.errors import NotApplicableError
@@ -90,18 +91,14 @@ def section(result: Result, pictures: Pictures) -> str:
     """How well each method's map of the pictures shown survives the move."""
     shown: list[Row] = result.values["pictures"]
     rows = [
-        [
-            method_name(line["method"]),
-            on_model(line["model"]),
-            *(f"{cosine:.3f}" for cosine in line["self-consistency"]),
-        ]
+        [*(name(line) for name in NAMES.values()), *(f"{cosine:.3f}" for cosine in line["self-consistency"])]
         for line in _lines(result)
     ]
     title = "Every explanation of one picture, as it is, moved, and carried along"
     return (
         head(result, "all explanations of a picture (Figure 4)")
         + "The cosine between I(T x) and T(I(x)) for the pictures of the sheet.\n\n"
-        + markdown_table(["explainer", "", *(picture["class"] for picture in shown)], rows)
+        + markdown_table([*NAMES, *(picture["class"] for picture in shown)], rows)
         + pictures.sheet(f"{result.name}-1", title)
     )
 

@@ -10,90 +10,57 @@ Cost:     all 10,000 test pictures, as they are and once moved, slow methods on 
           With --quick, a dozen pictures, and 4 for slow methods.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from matplotlib.figure import Figure
-
-from experiments.registry import Arrays
-from experiments.section import CONSISTENCY, Pictures, Row, source
-from experiments.study import Amount, Study, saved, without_values
+from experiments.study import Amount, Study
+from experiments.tables import CONSISTENCY, Cell, Columns, Row, Table, notes_on
 from torchsite.attribution import METHODS
-from torchsite.report.format import markdown_table, number, score
+from torchsite.report.format import number
 from torchsite.results import Result
 
-TOLERANCES = (0, 1, 2, 3)
-POSES = ("transformed", "untransformed")
-FLOORS = ("anywhere", "centre")
 CLAIM = {"transformed": 0.9993, "untransformed": 0.9996}
-GAME = [
-    *("explainer", "classifier", "pose"),
-    *(f"τ={tolerance}" for tolerance in TOLERANCES),
-    *("paper", "any point, τ=0", "pictures"),
-]
-
-# Transformed SITE / black box, untransformed SITE / black box.
-PAPER: Mapping[str, tuple[float | None, float | None, float | None, float | None]] = {
-    "self_explanation": (0.9993, None, 0.9996, None),
-    "gradient": (0.5423, 0.8992, 0.7741, 0.9540),
-    "grad_cam": (0.7726, 0.7730, 0.8138, 0.8062),
-    "linear_approximation": (0.6540, 0.9577, 0.8381, 0.9856),
-    "deconvnet": (0.2546, 0.6895, 0.3128, 0.6553),
-    "excitation_backprop": (0.3588, 0.9892, 0.4716, 0.9979),
-    "guided_backprop": (0.4664, 0.9974, 0.8825, 0.9990),
+TOLERANCES = (0, 1, 2, 3)
+# On SITE and on the black box, transformed and untransformed.
+PAPER: Mapping[str, Mapping[str, tuple[float | None, float | None]]] = {
+    "transformed": {
+        "self_explanation": (0.9993, None),
+        "gradient": (0.5423, 0.8992),
+        "grad_cam": (0.7726, 0.7730),
+        "linear_approximation": (0.6540, 0.9577),
+        "deconvnet": (0.2546, 0.6895),
+        "excitation_backprop": (0.3588, 0.9892),
+        "guided_backprop": (0.4664, 0.9974),
+    },
+    "untransformed": {
+        "self_explanation": (0.9996, None),
+        "gradient": (0.7741, 0.9540),
+        "grad_cam": (0.8138, 0.8062),
+        "linear_approximation": (0.8381, 0.9856),
+        "deconvnet": (0.3128, 0.6553),
+        "excitation_backprop": (0.4716, 0.9979),
+        "guided_backprop": (0.8825, 0.9990),
+    },
 }
-
 PASSES = 6_000  # that a slow method may take
+WORDS = """Read the layer methods on SITE with care: its features are the pixels here, so the last layer that
+all passes through is the picture. Grad-CAM and Score-CAM read the last convolutions of the generator's
+encoder instead (`layer` below), which a part of the evidence by-passes; linear approximation and excitation
+backprop stay with the pixels.
 
-
-HIDDEN_NOTE = """Read the layer methods on SITE with care: its features are the pixels here, so the last layer
-that all passes through is the picture, and Grad-CAM and Score-CAM there would be the picture times a number.
-They read the last convolutions of the generator's encoder instead (`{layer}`), which a part of the evidence
-by-passes; linear approximation and excitation backprop stay with the pixels.
-"""
-PIXELS_NOTE = """Read the layer methods on SITE with care: its features are the pixels here, so the last
-layer that all passes through is the picture. Grad-CAM and Score-CAM there are the picture times one number: a
-map that says nothing of the class, points at a stroke always, and moves with the picture by construction.
 """
 
 
-STUDY = Study(
-    "pointing",
-    {"pointing_game": Amount(10_000, passes=PASSES), "self_consistency": Amount(2000, passes=PASSES)},
-    tuple(METHODS),
-    n_transforms={"self_consistency": 2},
-)
-
-
-def run(
-    folder: Path,
-    *,
-    methods: Sequence[str] | None = None,
-    quick: bool = False,
-    progress: bool = False,
-) -> Result:
-    """Play the game on the models of the MNIST experiment beside `folder`, or on the shipped ones."""
-    result, _ = STUDY.run("mnist", folder, methods=methods, quick=quick, progress=progress)
-    table = gathered(result.values["table"])
-    return saved(result, folder, table=table, verdict=verdict(table), paper=dict(PAPER))
-
-
-def gathered(rows: Sequence[Row]) -> list[Row]:
-    """One row for each explainer on each model, of the rows of both measures."""
-    found: dict[tuple[str, str], Row] = {}
-    for row in rows:
-        line = found.setdefault((row["model"], row["method"]), without_values(row))
-        values = row["values"]
-        if values is None:
-            line["reason"] = row.get("reason", "")
-        elif row["metric"] == "self_consistency":
-            line["self_consistency"] = {name: values[name] for name in CONSISTENCY}
-        else:
-            for pose in POSES:
-                line[pose] = {name: one["score"] for name, one in values[pose].items()}
-            for floor in FLOORS:
-                line[floor] = {pose: values[pose]["tau_0"][floor]["value"] for pose in POSES}
-    return list(found.values())
+def keep(row: Row) -> dict[str, Any]:
+    """Of the game the score at every τ and what any point and the centre get; of consistency four scores."""
+    values = row["values"]
+    if row["metric"] == "self_consistency":
+        return {row["metric"]: {name: values[name] for name in CONSISTENCY}}
+    scores = {pose: {name: one["score"] for name, one in values[pose].items()} for pose in CLAIM}
+    floors = ("anywhere", "centre")
+    return scores | {
+        floor: {pose: values[pose]["tau_0"][floor]["value"] for pose in CLAIM} for floor in floors
+    }
 
 
 def verdict(table: Sequence[Row]) -> dict[str, int | None]:
@@ -107,55 +74,47 @@ def verdict(table: Sequence[Row]) -> dict[str, int | None]:
     return found
 
 
-def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
-    """None: this result is two tables."""
-    return {}
-
-
-def section(result: Result, pictures: Pictures) -> str:
-    """The game for every τ, ours beside the paper's; then self-consistency with its floors."""
-    table: list[Row] = result.values["table"]
+def words(result: Result, lines: Sequence[Row]) -> str:
+    """From which τ on the paper's claim holds, and how to read methods of layers."""
     reached = "; ".join(
         f"{pose} ≥ {CLAIM[pose]}: " + (f"from τ = {tau}" if tau is not None else "at no τ")
-        for pose, tau in result.values["verdict"].items()
+        for pose, tau in verdict(lines).items()
     )
-    where = source(result).removesuffix(")") + f", {result.seconds / 60:.0f} minutes)"
-    return (
-        "## Pointing game and self-consistency on MNIST, all methods\n\n"
-        f"{where}. SITE's own explanation, {reached}.\n\n"
-        f"{_layer_note(table)}\n"
-        + markdown_table(GAME, [cells for row in table for cells in _game_cells(row)], left=3)
-        + _refused(table)
-        + "\n### Self-consistency\n\n"
-        + markdown_table(
-            ["explainer", "classifier", *CONSISTENCY, "ms a picture"], [_consistency_cells(r) for r in table]
-        )
-    )
+    return f"SITE's own explanation, {reached}.\n\n{WORDS}"
 
 
-def _refused(table: Sequence[Row]) -> str:
-    refused = [f"- {row['method']} on {row['model']}: {row['reason']}\n" for row in table if "reason" in row]
-    return "".join(["\n", *refused]) if refused else ""
+def game(pose: str) -> Table:
+    """The score at every τ beside the paper's, and what any point gets."""
+
+    def paper(line: Row) -> str:
+        return number(PAPER[pose].get(line["method"], (None, None))[line["model"] != "site"])
+
+    scores: Columns = {f"τ={tau}": (pose, f"tau_{tau}") for tau in TOLERANCES}
+    others: Mapping[str, Cell] = {
+        "paper": paper,
+        "any point, τ=0": lambda line: number(line["anywhere"][pose]),
+        "pictures": lambda line: f"{line['n_images']:,}",
+    }
+    return Table({**scores, **others}, lambda _: f"### The game, pictures {pose}\n\n", digits=4)
 
 
-def _layer_note(table: Sequence[Row]) -> str:
-    """Which layer Grad-CAM read on SITE: a hidden one, or the pixels."""
-    rows = [row for row in table if (row["model"], row["method"]) == ("site", "grad_cam")]
-    layer = rows[0].get("options", {}).get("layer") if rows else None
-    return PIXELS_NOTE if layer is None else HIDDEN_NOTE.format(layer=layer)
-
-
-def _game_cells(row: Row) -> Iterator[list[str]]:
-    for column, pose in ((0, "transformed"), (2, "untransformed")):
-        paper = PAPER.get(row["method"], (None,) * 4)[column + (row["model"] != "site")]
-        found = row.get(pose)
-        scores = [number(found[f"tau_{t}"]["value"]) if found else "–" for t in TOLERANCES]
-        floor = number(row.get("anywhere", {}).get(pose))
-        yield [row["method"], row["model"], pose, *scores, number(paper), floor, str(row["n_images"])]
-
-
-def _consistency_cells(row: Row) -> list[str]:
-    if "reason" in row:
-        return [row["method"], row["model"], f"not defined: {row['reason']}", *["–"] * 4]
-    scores = [score(row.get("self_consistency"), name) for name in CONSISTENCY]
-    return [row["method"], row["model"], *scores, number(row.get("ms_per_image"), 2)]
+MS: Mapping[str, Cell] = {"ms a picture": lambda line: number(line.get("ms_per_image"), 2)}
+STUDY = Study(
+    "pointing",
+    "the pointing game and self-consistency, all methods",
+    [
+        *(game(pose) for pose in CLAIM),
+        Table(
+            {**{name: ("self_consistency", name) for name in CONSISTENCY}, **MS},
+            lambda _: "### Self-consistency\n\n",
+            digits=4,
+            interval=True,
+        ),
+    ],
+    {"pointing_game": Amount(10_000, passes=PASSES), "self_consistency": Amount(2000, passes=PASSES)},
+    methods=tuple(METHODS),
+    n_transforms={"self_consistency": 2},
+    keep=keep,
+    words=words,
+    notes=notes_on,
+)

@@ -1,8 +1,8 @@
 """The tables and figures of the paper by name: what `torchsite reproduce NAME` runs, draws and writes about.
 
-Each name stands for a module of this package that holds the run, the figures and the section of its result.
-The modules are imported when they are asked for. The order of the list is the
-order of the sections in docs/results.md.
+Each name stands for a module of this package that holds the run, the section and, if there are any, the
+figures of its result; or a `STUDY` that has them. Modules are imported when they are asked for. The order of
+the list is that of docs/results.md.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from torchsite.errors import ConfigError, did_you_mean
 from torchsite.results import Result
@@ -30,19 +30,6 @@ OTHER_PAGES = {
     "leaderboard": "leaderboard.md",
     "fooled": "metrics.md",
 }
-
-
-class ExperimentModule(Protocol):
-    """What the module of an experiment holds. Figures and sections come from files, never from models."""
-
-    def run(self, *what: Any, quick: bool = False, progress: bool = False, **rows: Any) -> Result:
-        """Run, or continue, in a folder; modules of several results take their recipe or study first."""
-
-    def figures(self, result: Result, arrays: Arrays) -> Figures:
-        """The figures of a result by name; those that show pictures only if there are arrays."""
-
-    def section(self, result: Result, pictures: "Pictures") -> str:
-        """What docs/results.md says of a result, in Markdown."""
 
 
 @dataclass(frozen=True)
@@ -78,22 +65,25 @@ class Experiment:
         `rows` choose some of its rows, or add to them, where the experiment is a board that allows it.
         """
         what = (self.about, folder) if self.about else (folder,)
-        run = self._code().run
+        run = self.code().run
         unknown = [name for name in rows if name not in signature(run).parameters]
         if unknown:
             raise ConfigError(f"{self.name} has no rows to choose or add: leave --{unknown[0]} away")
         return run(*what, quick=quick, progress=progress, **rows)
 
     def figures(self, result: Result, arrays: Arrays) -> Figures:
-        """Its figures by name; those that show pictures only if there are arrays."""
-        return self._code().figures(result, arrays)
+        """Its figures by name, drawn from the file; those that show pictures only if there are arrays."""
+        draw = getattr(self.code(), "figures", None)
+        return draw(result, arrays) if draw else {}
 
     def section(self, result: Result, pictures: "Pictures") -> str:
-        """Its section of docs/results.md."""
-        return self._code().section(result, pictures)
+        """What its page says of a result, in Markdown."""
+        return self.code().section(result, pictures)
 
-    def _code(self) -> ExperimentModule:
-        return cast(ExperimentModule, import_module(f"experiments.{self.module}"))
+    def code(self) -> Any:
+        """The study of its module, or the module itself."""
+        module = import_module(f"experiments.{self.module}")
+        return getattr(module, "STUDY", module)
 
 
 def find_experiment(name: str) -> Experiment:
@@ -182,14 +172,16 @@ _ALL = (
         "mnist_pointing",
         "the pointing game and self-consistency, all methods",
         "pointing",
-        minutes=30,
+        30,
+        "mnist",
         models=models_of("mnist"),
     ),
     Experiment(
         "bam",
         "objects on scenes: does the map show what the model was trained to see?",
         "bam.experiment",
-        minutes=180,
+        180,
+        "bam",
     ),
     Experiment(
         "bam_objects",
@@ -200,12 +192,11 @@ _ALL = (
         models=("bam_objects",),
     ),
     Experiment(
-        "bam_motion", "the object alone moves: do maps follow it, or the frame?", "bam.motion", minutes=20
+        "bam_motion", "the object alone moves: do maps follow it, or the frame?", "bam.motion", 20, "bam"
     ),
     Experiment(
         "bam_photograph", "its sheets for a cat's face on a pagoda", "bam.photograph", minutes=1, public=True
     ),
     Experiment("food10", "ten classes of Food-101, from ImageNet", "food", minutes=35),
-    Experiment("families", "scale, shear, reflection, smooth distortions on MNIST", "families", minutes=45),
 )
 EXPERIMENTS: Mapping[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -31,6 +30,7 @@ from experiments.cache import save_result
 from experiments.models import Pair, pair_beside
 from experiments.registry import Arrays
 from experiments.section import Pictures, head
+from experiments.tables import Row
 from torchsite.data import Dataset, batches, to_float
 from torchsite.data.pictures import as_input, fitted
 from torchsite.errors import ConfigError
@@ -40,12 +40,10 @@ from torchsite.model import SITE
 from torchsite.model.drawing import COLOURS, new_figure, show_picture
 from torchsite.report.format import markdown_table
 from torchsite.results import Result
-from torchsite.shapes import Labels, Pixels
+from torchsite.shapes import Labels, Logits, Pixels
 from torchsite.transforms import Transform
 
 Rows = Int64[Tensor, " pictures"]
-
-Shown = dict[str, Any]  # what there is to say of a picture
 Chosen = tuple[Dataset, Rows]
 
 N_SHOWN, N_PER_CLASS = 3, 3
@@ -53,7 +51,7 @@ NAMED: Mapping[str, Sequence[str]] = {"cifar10": ("airplane", "dog", "automobile
 # The photographs, and the class that each comes nearest to.
 PHOTOGRAPHS = {"chelsea.png": "cat", "rocket.jpg": "airplane", "motorcycle_left.png": "automobile"}
 # What the columns of a table show of each picture.
-COLUMNS: Mapping[str, Callable[[Shown], str]] = {
+COLUMNS: Mapping[str, Callable[[Row], str]] = {
     "photograph": lambda one: one["photograph"],
     "class": lambda one: one["class"],
     "seen as": lambda one: one["predicted"],
@@ -72,7 +70,7 @@ class Sheet:
     choose: Callable[[Pair, str], Chosen]
     columns: tuple[str, ...] = ()
     about: str = ""
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, object] = field(default_factory=dict)
 
 
 def three(pair: Pair, recipe: str) -> Chosen:
@@ -123,8 +121,7 @@ def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False)
     """Explain the pictures of a sheet (`cifar10_examples`), each as it is and moved."""
     started, (recipe, _, kind) = time.monotonic(), name.partition("_")
     pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-    data, rows = SHEETS[kind].choose(pair, recipe)
-    shown, arrays = explained(pair.site, data, rows)
+    shown, arrays = explained(pair.site, *SHEETS[kind].choose(pair, recipe))
     if kind == "photographs":
         shown = [one | {"photograph": file} for one, file in zip(shown, PHOTOGRAPHS, strict=True)]
     config = pair.description() | {"recipe": recipe, "quick": quick, **SHEETS[kind].config}
@@ -136,11 +133,13 @@ def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
     """All pictures on one sheet, or one sheet for every class that has pictures; none without arrays."""
     if not arrays or _sheet(result).columns:
         return sheet_of(result, arrays)
-    sheets = {}
-    for label, shown in _by_class(result).items():
-        part = {name: array[[number for number, _ in shown]] for name, array in arrays.items()}
-        sheets[f"{result.name}-{label}"] = draw_two_poses([one for _, one in shown], part)
-    return sheets
+    return {
+        f"{result.name}-{label}": draw_two_poses(
+            [one for _, one in shown],
+            {name: array[[number for number, _ in shown]] for name, array in arrays.items()},
+        )
+        for label, shown in _by_class(result).items()
+    }
 
 
 def section(result: Result, pictures: Pictures) -> str:
@@ -162,9 +161,9 @@ def _sheet(result: Result) -> Sheet:
     return SHEETS[result.name.partition("_")[2]]
 
 
-def _by_class(result: Result) -> dict[str, list[tuple[int, Shown]]]:
+def _by_class(result: Result) -> dict[str, list[tuple[int, Row]]]:
     """The pictures of each class, with their numbers."""
-    found: dict[str, list[tuple[int, Shown]]] = {}
+    found: dict[str, list[tuple[int, Row]]] = {}
     for number, one in enumerate(result.values["pictures"]):
         found.setdefault(one["class"], []).append((number, one))
     return found
@@ -199,10 +198,15 @@ def pose_of(model: SITE, rows: Rows) -> Transform:
     return Poses(model.config.family, n=1).of(rows, 0)
 
 
+def logits_of(model: SITE, data: Dataset, batch_size: int = 250) -> Logits:
+    """The model's logits of every picture, as it is."""
+    with torch.no_grad():
+        return torch.cat([model.eval()(images) for images, _ in batches(data, batch_size)])
+
+
 def predictions(model: SITE, data: Dataset, batch_size: int = 250) -> Labels:
     """What the model says to every picture, as it is."""
-    with torch.no_grad():
-        return torch.cat([model.eval()(images).argmax(1) for images, _ in batches(data, batch_size)])
+    return logits_of(model, data, batch_size).argmax(1)
 
 
 def first_right(predicted: Labels, data: Dataset, classes: Sequence[int], n: int) -> Rows:
@@ -213,34 +217,29 @@ def first_right(predicted: Labels, data: Dataset, classes: Sequence[int], n: int
 
 def preferred(data: Dataset, names: Sequence[str]) -> list[int]:
     """The numbers of all classes, the named ones first."""
-    return sorted(range(len(data.classes)), key=lambda i: _place(names, data.classes[i]))
+    first = [data.classes.index(name) for name in names if name in data.classes]
+    return [*first, *(label for label in range(len(data.classes)) if label not in first)]
 
 
-def _place(names: Sequence[str], name: str) -> int:
-    return names.index(name) if name in names else len(names)
-
-
-def explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[Shown], dict[str, Tensor]]:
+def explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[Row], dict[str, Tensor]]:
     """What there is to say of each picture, and its arrays.
 
     These are the picture, the map of its predicted class, I(x); both for the moved picture, I(T x); and the
     map that was moved, T(I(x)).
     """
-    images = to_float(data.images[rows])
-    transform = pose_of(model, rows)
+    images, transform = to_float(data.images[rows]), pose_of(model, rows)
     moved = transform(images)
     before, after = model.explain(images), model.explain(moved)
     classes = before.predicted
     both = carry(before.heatmaps(classes=classes), after.heatmaps(classes=classes), transform)
-    scores = both.raw
-    shown: list[Shown] = [
+    shown = [
         {
             "row": int(rows[i]),
             "class": data.classes[int(data.labels[rows[i]])],
             "predicted": data.classes[int(classes[i])],
             "predicted when moved": data.classes[int(after.predicted[i])],
             "probability": float(before.probabilities[i].max()),
-            "self-consistency": float(scores[i]),
+            "self-consistency": float(both.raw[i]),
         }
         for i in range(len(rows))
     ]
@@ -253,7 +252,7 @@ def sheet_of(result: Result, arrays: Arrays) -> dict[str, Figure]:
     return {result.name: draw_two_poses(result.values["pictures"], arrays)} if arrays else {}
 
 
-def draw_two_poses(shown: Sequence[Shown], arrays: Arrays) -> Figure:
+def draw_two_poses(shown: Sequence[Row], arrays: Arrays) -> Figure:
     """Pictures above, explanations below; each picture beside its moved self."""
     figure, grid = new_figure(2, 2 * len(shown), 1.2)
     for i, one in enumerate(shown):

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 
 from experiments.bam.dataset import BamDataset
-from experiments.bam.metric import BAM, BAMResult, insignificant_patch
+from experiments.bam.metric import BAM, BAMResult, OfBoth, insignificant_patch
 from experiments.bam.object_motion import ObjectMotion, ObjectMotionResult
 from experiments.bam.sources import compose_bam, load_bam
-from torchsite.metrics import Bootstrapped
 
 # Measures that are fed with more than single pictures: a table of methods has no place for them.
-METRICS_OF_PAIRS: Mapping[str, type[Bootstrapped]] = {"bam": BAM, "object_motion": ObjectMotion}
+METRICS_OF_PAIRS: Mapping[str, type[OfBoth]] = {"bam": BAM, "object_motion": ObjectMotion}
 
 __all__ = [
     "BAM",

@@ -10,277 +10,226 @@ Cost:     four trainings and all methods on all four models within 90 minutes on
           with --quick, on painted shapes and patterns. Every model and every method is a step of its own.
 """
 
-import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
+from torch import Tensor
 
 from experiments.bam.data import BamHalves
-from experiments.bam.models import LABELLINGS, QUICK, RECIPE, Models, halves_of, models_beside
-from experiments.bam.pairs import POSES, Pairs, options_of
+from experiments.bam.models import LABELLINGS, QUICK, RECIPE, halves_of, models_beside
+from experiments.bam.pairs import POSES, OnParts, Part
 from experiments.bam.sheet import SHEET, draw_sheets, make_sheet
-from experiments.cache import save_result, step
+from experiments.cache import step
 from experiments.models import KINDS, training_seconds
 from experiments.recipes import load_recipe
-from experiments.registry import Arrays
-from experiments.section import CONSISTENCY, Pictures, Row, own_first, row_name, source, spoken
-from experiments.study import Amount, Explaining, explainers
+from experiments.study import Amount, Study
+from experiments.tables import CONSISTENCY, Cell, Columns, Row, Table, row_name
+from experiments.tables import Path as Place
 from torchsite.attribution import METHODS
 from torchsite.configs import to_mapping
 from torchsite.evaluation.evaluate import evaluate
 from torchsite.evaluation.fingerprints import fingerprint, weights_of
-from torchsite.report.format import estimate, look_up, markdown_table, method_name, score
+from torchsite.report.format import estimate, look_up, markdown_table, score
 from torchsite.results import Result
 
 QUICK_METHODS = ("self_explanation", "gradient", "grad_cam", "excitation_backprop", "random")
-
+HELD_OUT_SHOWN = ("self_explanation", "grad_cam", "guided_backprop", "gradient", "random")
 # How many pictures each measure shows: of the test pictures, and of those with objects never seen.
-MEASURES: Mapping[str, Mapping[str, Amount]] = {
+MEASURES = {
     "test": {"bam": Amount(300, slow=100), "pointing_game": Amount(300, slow=100)},
     "held_out": {"bam": Amount(150, slow=5), "pointing_game": Amount(150, slow=5)},
 }
-TOLERANCES = (0, 3)
-HELD_OUT_SHOWN = ("self_explanation", "grad_cam", "guided_backprop", "gradient", "random")
-
-# The scores that decide, and where a row keeps them.
-DECISIVE: Mapping[str, tuple[str, ...]] = {
-    "MCS, untransformed": ("untransformed", "mcs"),
-    "MCS, transformed": ("transformed", "mcs"),
-    "pointing at objects, transformed": ("pointing objects", "transformed", "tau_0", "score"),
-    "pointing at scenes, transformed": ("pointing scenes", "transformed", "tau_0", "score"),
+# The scores that decide, and where a line keeps them.
+DECISIVE: Mapping[str, Place] = {
+    "MCS, untransformed": ("test", "untransformed", "mcs"),
+    "MCS, transformed": ("test", "transformed", "mcs"),
+    "pointing at objects, transformed": ("test", "pointing objects", "transformed", "tau_0", "score"),
+    "pointing at scenes, transformed": ("test", "pointing scenes", "transformed", "tau_0", "score"),
 }
-OF_MODELS: Mapping[str, tuple[str, ...]] = {
+OF_MODELS: Mapping[str, Place] = {
     "accuracy, untransformed": ("accuracy", "untransformed"),
     "accuracy, transformed": ("accuracy", "transformed"),
     "scene accuracy with unseen objects": ("held_out accuracy", "untransformed"),
     **{f"self-consistency, {name}": ("self_consistency", name) for name in CONSISTENCY},
 }
-
-INTRODUCTION = """Fruit and pets ({objects} classes) pasted on {scenes} classes of scenes, {n_train:,}
+WORDS = """Fruit and pets ({objects} classes) pasted on {scenes} classes of scenes, {n_train:,}
 pictures to train on, {n_test:,} to test with. SITE and the black box are trained twice, by object and by
-scene, {minutes} minutes in all with every measure. Of each method, the map of the true class is taken from
-the model of that kind; methods that read a layer read the features of the extractor on either model; the
+scene, {minutes:.0f} minutes in all with every measure. Of each method, the map of the true class is taken
+from the model of that kind; methods that read a layer read the features of the extractor on either model; the
 number of pictures depends on the cost. MCS has a floor of 0; IDR and IIR are shown over what the same
 comparison gives between different pictures. Pointing is at τ = 0, with what any point gets in brackets.
 What was tried stands in [design/bam.md](design/bam.md).
+
 """
-FIRST = """**Of the first recipe** (`bam_first`): maps were not asked to be true then. What the present
-recipe gives for the model of objects stands at the end of [design/bam.md](design/bam.md).
+NEVER_SEEN = """### Objects of classes never seen (COCO), pictures in random poses
+
+The object model explains the class it names: is it drawn to an object that it does not know?
+
 """
 
 
-def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
-    """Train four models (or take them from `folder`), measure every method on both kinds, keep two sheets."""
-    started = time.monotonic()
-    halves = halves_of(quick, progress)
-    models = models_beside(folder, halves, quick=quick, progress=progress)
-    methods = [m for m in METHODS if not quick or m in QUICK_METHODS]
-    table = [row for kind in KINDS for row in rows_of(kind, models[kind], halves, methods, folder, quick)]
-    sheet, arrays = make_sheet(models, halves.test, [m for m in SHEET if m in methods])
-    both = {f"{kind}, {by}": (kind, by) for kind in KINDS for by in LABELLINGS}
+@dataclass(frozen=True, eq=False)
+class OnHalves(OnParts):
+    """The models of the experiment, and the pictures that they have learnt from."""
+
+    halves: BamHalves
+    quick: bool
+
+    @classmethod
+    def trained(cls, recipe: str, folder: Path, quick: bool, progress: bool) -> "OnHalves":
+        """Train the four models, or take them from the folder."""
+        halves = halves_of(quick, progress)
+        models = models_beside(folder, halves, quick=quick, progress=progress)
+        parts = [
+            Part("test", halves.test, MEASURES["test"]),
+            Part("held_out", halves.held_out, MEASURES["held_out"], named=False),
+        ]
+        return cls(models, parts, halves, quick)
+
+    def description(self) -> Mapping[str, Any]:
+        """The weights, the pictures, and how the models were trained."""
+        return {
+            **super().description(),
+            "terms": [to_mapping(term) for term in load_recipe(RECIPE).training.terms],
+            "changes": dict(QUICK) if self.quick else {},
+            "n_train": len(self.halves.train),
+            "objects": list(self.halves.train.object_classes),
+            "scenes": list(self.halves.train.scene_classes),
+        }
+
+
+def of_models(found: OnHalves, folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """What is known of the four models by themselves, and one picture explained by every method."""
+    names = {f"{kind}, {by}": (kind, by) for kind in KINDS for by in LABELLINGS}
     values = {
-        "accuracy": {
-            name: of_model(kind, by, models[kind], halves, folder) for name, (kind, by) in both.items()
-        },
-        "training": {name: training_seconds(folder / f"{kind}-{by}") for name, (kind, by) in both.items()},
-        "table": table,
-        "verdict": verdict(table),
-        "sheet": sheet,
+        "accuracy": {name: of_model(*one, found, folder) for name, one in names.items()},
+        "training": {name: training_seconds(folder / f"{kind}-{by}") for name, (kind, by) in names.items()},
     }
-    config = {
-        "recipe": RECIPE,
-        "terms": [to_mapping(term) for term in load_recipe(RECIPE).training.terms],
-        "changes": dict(QUICK) if quick else {},
-        "n_train": len(halves.train),
-        "n_test": len(halves.test),
-        "n_held_out": len(halves.held_out),
-        "objects": list(halves.train.object_classes),
-        "scenes": list(halves.train.scene_classes),
-        "weights": {kind: models[kind].weights for kind in KINDS},
-        "quick": quick,
-    }
-    result = Result("bam", values, config, 0, _seconds(values, time.monotonic() - started))
-    return save_result(result, folder, arrays)
+    methods = [method for method in SHEET if not found.quick or method in STUDY.quick_methods]
+    sheet, arrays = make_sheet(found.models, found.halves.test, methods)
+    return values | {"sheet": sheet}, arrays
 
 
-def of_model(kind: str, by: str, models: Models, halves: BamHalves, folder: Path) -> Mapping[str, Any]:
+def of_model(kind: str, by: str, found: OnHalves, folder: Path) -> Mapping[str, Any]:
     """Accuracy and, for SITE, self-consistency on the test pictures; scenes also with objects never seen."""
-    model, data = models.by(by), halves.test.labelled(by)
+    model, data = found.models[kind].by(by), found.halves.test.labelled(by)
     config = {"weights": weights_of(model), "pictures": fingerprint(data.images)}
 
     def find() -> dict[str, Any]:
-        found = dict(evaluate(model, data, batch_size=50).values)
+        values = dict(evaluate(model, data, batch_size=50).values)
         if by == "scene":
-            strangers = evaluate(model, halves.held_out.labelled(by), batch_size=50)
-            found["held_out accuracy"] = strangers.values["accuracy"]
-        return found
+            strangers = evaluate(model, found.halves.held_out.labelled(by), batch_size=50)
+            values["held_out accuracy"] = strangers.values["accuracy"]
+        return values
 
     return step(folder / "steps" / f"{kind}-{by}-evaluation.json", config, find).values
 
 
-def rows_of(
-    kind: str, models: Models, halves: BamHalves, methods: Sequence[str], folder: Path, quick: bool
-) -> list[Row]:
-    """Every method on one kind of model, on the test pictures and on those with objects never seen."""
-    options = {"pointing_game": {"tolerances": TOLERANCES}}
-    pairs = {
-        part: Pairs(f"{kind}-{part}", models, bam, folder / "steps", named=part == "test", options=options)
-        for part, bam in (("test", halves.test), ("held_out", halves.held_out))
-    }
-    return [
-        {
-            "model": kind,
-            "method": one.name,
-            "test": gathered(pairs["test"], one, MEASURES["test"], quick),
-            "held_out": gathered(pairs["held_out"], one, MEASURES["held_out"], quick),
-        }
-        for one in explainers(models.objects, methods, options_of)
-    ]
-
-
-def gathered(pairs: Pairs, one: Explaining, measures: Mapping[str, Amount], quick: bool) -> dict[str, Any]:
-    """All of BAM's scores for one method; `{"reason": …}` if it does not apply to these models."""
-    found: dict[str, Any] = {"seconds": 0.0}
-    for metric, n, cell in pairs.cells(one, measures, quick):
-        if cell.reason is not None or cell.values is None:
-            return {"reason": cell.reason or ""}
-        found |= {"seconds": found["seconds"] + cell.seconds, "n_images": n}
-        if metric == "bam":
-            found |= cell.values
-        else:
-            found[f"pointing {metric.partition(' ')[0]}s"] = {
-                pose: {tau: _without_classes(score) for tau, score in cell.values[pose].items()}
+def keep(row: Row) -> dict[str, Any]:
+    """Under the name of the part: BAM's scores as they are, those of pointing without the classes."""
+    values, (looked_at, _, pointing) = row["values"], row["metric"].partition(" ")
+    if pointing:
+        values = {
+            f"pointing {looked_at}s": {
+                pose: {
+                    tau: {name: value for name, value in score.items() if name != "per_class"}
+                    for tau, score in values[pose].items()
+                }
                 for pose in POSES
             }
-    return found
+        }
+    return {row["part"]: values | {"n_images": row["n_images"]}}
 
 
-def _without_classes(score: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in score.items() if name != "per_class"}
-
-
-def verdict(table: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """Who is first on MCS and on pointing under transformation, and by how much; all that have a value."""
-    return {name: _ranking(table, path) for name, path in DECISIVE.items()}
-
-
-def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
-    """One picture as it is, and moved, with the maps of all methods."""
-    return draw_sheets(result, arrays)
-
-
-def section(result: Result, pictures: Pictures) -> str:
-    """Accuracy of the four models, all methods in both poses, objects never seen, and who is first."""
-    config, lines = result.config, own_first(result.values["table"])
-    introduction = INTRODUCTION.format(
-        objects=len(config["objects"]),
-        scenes=len(config["scenes"]),
-        n_train=config["n_train"],
-        n_test=config["n_test"],
-        minutes=f"{result.seconds / 60:.0f}",
-    )
-    known = [row for row in lines if row["method"] in HELD_OUT_SHOWN]
-    refused = [row for row in lines if "reason" in row["test"]]
-    parts = [
-        "## BAM: objects on scenes, from ImageNet\n",
-        f"{source(result)}\n",
-        introduction,
-        *([] if "terms" in config else [FIRST]),
-        _of_models(result),
-        "\n".join(f"- {sentence}" for sentence in verdict_sentences(result.values["verdict"])) + "\n",
-        "### Pictures as they are\n",
-        _of_methods(lines, "test", "untransformed"),
-        "### Pictures in random poses\n",
-        _of_methods(lines, "test", "transformed"),
-        "### Objects of classes never seen (COCO), pictures in random poses\n",
-        "The object model explains the class it names: is it drawn to an object that it does not know?\n",
-        _of_methods(known, "held_out", "transformed"),
-        *(f"- {row_name(row)} is not defined: {row['test']['reason']}" for row in refused),
-        "\nThe sheets of one picture, as it is and moved, are in the folder of the run.\n",
-    ]
-    return "\n".join(parts)
-
-
-def verdict_sentences(verdict: Mapping[str, dict[str, Any]]) -> list[str]:
-    """Who is first, and how far SITE's own explanation is from it."""
-    sentences = []
-    for measure, found in verdict.items():
-        if found["first"] is None or found["own"] is None:
+def verdict(lines: Sequence[Row]) -> dict[str, str]:
+    """Who is first, and how far SITE's own explanation is from it; not where it has no score."""
+    said = {}
+    for measure, path in DECISIVE.items():
+        found = [(look_up(line, *path, "value"), line) for line in lines if line["method"] != "random"]
+        order = sorted((one for one in found if one[0] is not None), key=lambda one: -one[0])
+        whose = [(line["model"], line["method"]) for _, line in order]
+        if (own := ("site", "self_explanation")) not in whose:
             continue
-        scores = list(found["scores"].items())
-        if found["own rank"] == 1:
-            rest = f"; next is {spoken(scores[1][0])} with {scores[1][1]:.3f}" if len(scores) > 1 else ""
-            sentences.append(f"{measure}: SITE itself is first with {found['own']:.3f}{rest}.")
+        rank, mine = whose.index(own) + 1, order[whose.index(own)][0]
+        names = [f"{row_name(line)} with {value:.3f}" for value, line in order[:2]]
+        if rank == 1:
+            rest = f"; next is {names[1]}" if len(names) > 1 else ""
+            said[measure] = f"SITE itself is first with {mine:.3f}{rest}."
         else:
-            name, score = scores[0]
-            sentences.append(
-                f"{measure}: first is {spoken(name)} with {score:.3f}; SITE itself is number "
-                f"{found['own rank']} with {found['own']:.3f}, {score - found['own']:.3f} less."
+            gap = order[0][0] - mine
+            said[measure] = (
+                f"first is {names[0]}; SITE itself is number {rank} with {mine:.3f}, {gap:.3f} less."
             )
-    return sentences
+    return said
 
 
-def _seconds(values: Mapping[str, Any], now: float) -> float:
-    """How long everything took, whether now or in an earlier part of the run."""
-    parts = (part for row in values["table"] for part in (row["test"], row["held_out"]))
-    measures = [part.get("seconds", 0.0) for part in parts]
-    return max(now, sum(values["training"].values()) + sum(measures))
-
-
-def _ranking(table: Sequence[Row], path: Sequence[str]) -> dict[str, Any]:
-    scores: dict[str, float] = {}
-    for row in table:
-        value = look_up(row["test"], *path, "value")
-        if value is not None and row["method"] != "random":
-            scores[f"{row['method']} on {row['model']}"] = value
-    order = sorted(scores, key=lambda name: -scores[name])
-    own = "self_explanation on site"
-    return {
-        "first": order[0] if order else None,
-        "scores": {name: scores[name] for name in order[:5]},
-        "own rank": order.index(own) + 1 if own in order else None,
-        "own": scores.get(own),
-    }
-
-
-def _of_models(result: Result) -> str:
-    models: Mapping[str, Mapping[str, Any]] = result.values["accuracy"]
-    seconds: Mapping[str, float] = result.values["training"]
+def words(result: Result, lines: Sequence[Row]) -> str:
+    """What was composed and trained, the four models, and who is first."""
+    config, models, seconds = result.config, result.values["accuracy"], result.values["training"]
     rows = [[name, *(score(found, *path) for found in models.values())] for name, path in OF_MODELS.items()]
     rows.append(["training, minutes", *(f"{seconds[name] / 60:.1f}" for name in models)])
-    return markdown_table(["", *(name.replace("_", " ").replace("site", "SITE") for name in models)], rows)
-
-
-def _of_methods(rows: Sequence[Row], part: str, pose: str) -> str:
-    header = [
-        "explainer",
-        "MCS",
-        "IDR (floor)",
-        "IIR (floor)",
-        "points at object",
-        "points at scene",
-        "pictures",
-    ]
-    found = [(row, row["test"] if part == "test" else row["held_out"]) for row in rows]
-    return markdown_table(
-        header, [_cells(row, scores, pose) for row, scores in found if "reason" not in scores]
+    counts = {name: len(config[name]) for name in ("objects", "scenes")}
+    counts |= {name: config[name] for name in ("n_train", "n_test")}
+    return (
+        WORDS.format(minutes=result.seconds / 60, **counts)
+        + markdown_table(["", *(n.replace("_", " ").replace("site", "SITE") for n in models)], rows)
+        + "".join(f"\n- {measure}: {sentence}" for measure, sentence in verdict(lines).items())
+        + "\n\n"
     )
 
 
-def _cells(row: Row, found: Mapping[str, Any], pose: str) -> list[str]:
-    scores = found[pose]
-    pointing = [found[f"pointing {what}"][pose]["tau_0"] for what in ("objects", "scenes")]
-    return [
-        row_name(row) if row["method"] != "self_explanation" else method_name(row["method"]),
-        score(scores, "mcs"),
-        _with_floor(scores["idr"], scores["idr_floor"]),
-        _with_floor(scores["iir"], scores["iir_floor"]),
-        *(_with_floor(hits["score"], hits["anywhere"]) for hits in pointing),
-        str(found["n_images"]),
-    ]
+def scores(part: str, pose: str, heading: str, methods: Sequence[str] = ()) -> Table:
+    """MCS, both rates and both ways of pointing, each beside what knows nothing gets."""
+
+    def beside(path: Place, floor: Place) -> Cell:
+        return lambda line: (
+            f"{estimate(look_up(line, part, *path), 3, interval=False)} "
+            f"({estimate(look_up(line, part, *floor), 3, interval=False)})"
+        )
+
+    columns: Columns = {
+        "MCS": lambda line: score(line, part, pose, "mcs"),
+        "IDR (floor)": beside((pose, "idr"), (pose, "idr_floor")),
+        "IIR (floor)": beside((pose, "iir"), (pose, "iir_floor")),
+        **{
+            f"points at {what}": beside(
+                *((f"pointing {what}s", pose, "tau_0", which) for which in ("score", "anywhere"))
+            )
+            for what in LABELLINGS
+        },
+        "pictures": lambda line: str(line[part]["n_images"]),
+    }
+    return Table(columns, lambda _: heading, shown=lambda line: scored(line, part, methods))
 
 
-def _with_floor(found: Mapping[str, Any], floor: Mapping[str, Any]) -> str:
-    return f"{estimate(found, 3, interval=False)} ({estimate(floor, 3, interval=False)})"
+def scored(line: Row, part: str, methods: Sequence[str]) -> bool:
+    """Whether a line has scores of a part of the pictures and is one of the methods, if any are named."""
+    return "mcs" in (look_up(line, part, "transformed") or ()) and (not methods or line["method"] in methods)
+
+
+def refused(table: Sequence[Row]) -> str:
+    """What does not apply, and why."""
+    why = {row_name(row): row.get("reason") or look_up(row, "test", "reason") for row in table}
+    return "".join(f"\n- {name} is not defined: {reason}" for name, reason in why.items() if reason) + "\n"
+
+
+STUDY = Study(
+    "",
+    "objects on scenes, from ImageNet",
+    [
+        scores("test", "untransformed", "### Pictures as they are\n\n"),
+        scores("test", "transformed", "### Pictures in random poses\n\n"),
+        scores("held_out", "transformed", NEVER_SEEN, HELD_OUT_SHOWN),
+    ],
+    methods=tuple(METHODS),
+    quick_methods=QUICK_METHODS,
+    on=OnHalves.trained,
+    options={"pointing_game": {"tolerances": (0, 3)}},
+    keep=keep,
+    also=of_models,
+    words=words,
+    notes=refused,
+    draw=draw_sheets,
+)

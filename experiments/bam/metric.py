@@ -14,7 +14,8 @@ that ignore the model get MCS 0. IDR and IIR are given with *mismatched floors*,
 different pictures: a constant map has IDR 0 and IIR 1 without knowing anything.
 """
 
-from typing import Any, NamedTuple
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -75,34 +76,25 @@ def insignificant_patch(
     return (images + delta.detach()).clamp(0, 1)
 
 
-class BAM(Bootstrapped):
-    """MCS, IDR and IIR of one kind of explanation on a model of objects and a model of scenes.
+class OfBoth(Bootstrapped):
+    """A measure of one kind of explanation on a model of objects and a model of scenes.
 
-    It is fed with pairs of pictures, unlike the measures of METRICS.
+    It is fed with pictures and their parts, unlike the measures of METRICS.
     """
 
-    headline = ("mcs", "idr", "iir")
+    shape: ClassVar[tuple[int, int]]
+    asks: ClassVar[int]  # maps, and as many answers, for each picture
 
     def __init__(self, explain_object: Any, explain_scene: Any, **options: Any) -> None:
         super().__init__(**options)
         self._borrowed = (as_explainer(explain_object), as_explainer(explain_scene))
         for explainer in self._borrowed:
             explainer.require_model()
-        self._add_sums(5, 2)
-
-    @property
-    def object_explainer(self) -> Explainer:
-        """The explainer of the model that names objects."""
-        return self._borrowed[0]
-
-    @property
-    def scene_explainer(self) -> Explainer:
-        """The explainer of the model that names scenes."""
-        return self._borrowed[1]
+        self._add_sums(*self.shape)
 
     def passes(self) -> Passes:
-        """Both models on the picture, that of scenes on the bare scene and on the patched one."""
-        return Passes(4, 4)
+        """As many maps as answers."""
+        return Passes(self.asks, self.asks)
 
     def update(
         self,
@@ -118,36 +110,51 @@ class BAM(Bootstrapped):
         and, for IIR, these scenes with an insignificant patch in the region."""
         indices = self._next_indices(len(images)) if indices is None else indices
         batch = Batch(images, objects, scenes, indices.cpu(), regions.to(images))
-        self._add(self._pairs(batch, regions, scene_images, perturbed_scenes), batch.indices)
+        self._add(self._statistics(batch, regions, scene_images, perturbed_scenes), batch.indices)
 
     def forward(self, *args: Any, **options: Any) -> Any:
         """Not offered: pairs are only accumulated."""
-        raise NotApplicableError("BAM compares pairs: call update(…) for each batch, then compute()")
+        raise NotApplicableError(
+            f"{type(self).__name__} compares pairs: call update(…) for each, then compute()"
+        )
 
-    def _pairs(self, batch: Batch, masks: Masks, bare: Images, perturbed: Images | None) -> Statistics:
+    @abstractmethod
+    def _statistics(self, batch: Batch, regions: Masks, bare: Images, perturbed: Images | None) -> Statistics:
+        """What each picture adds to the sums."""
+
+
+def named(explainer: Explainer, images: Images, classes: Labels) -> Bool[Tensor, " batch"]:
+    """Whether pictures are classified as these classes."""
+    right: Tensor = explainer.predict(images) == classes
+    return right
+
+
+class BAM(OfBoth):
+    """MCS, IDR and IIR: both models on the picture, that of scenes also on the scene, bare and patched."""
+
+    headline = ("mcs", "idr", "iir")
+    shape, asks = (5, 2), 4
+
+    def _statistics(self, batch: Batch, masks: Masks, bare: Images, perturbed: Images | None) -> Statistics:
         """(batch, 5, 2): whether each pair counts and what it scores, for the five figures."""
-        by_object, object_right = _look(self.object_explainer, batch.images, batch.labels, masks)
-        by_scene, scene_right = _look(self.scene_explainer, batch.images, batch.classes, masks)
-        alone, alone_right = _look(self.scene_explainer, bare, batch.classes, masks)
-        both, shown = object_right & scene_right, scene_right & alone_right
+        of_object, of_scene = self._borrowed
+        by_object, object_right = _look(of_object, batch.images, batch.labels, masks)
+        by_scene, scene_right = _look(of_scene, batch.images, batch.classes, masks)
+        alone, alone_right = _look(of_scene, bare, batch.classes, masks)
+        shown = scene_right & alone_right
         columns = [
-            (both, by_object - by_scene),
+            (object_right & scene_right, by_object - by_scene),
             (shown, alone > by_scene),
-            _mismatched(shown, alone, by_scene, lambda first, second: first > second),
+            _mismatched(shown, alone, by_scene, torch.gt),
         ]
-        columns += self._independence(batch, perturbed, masks, alone, alone_right)
+        if perturbed is None:
+            columns += [(torch.zeros_like(alone_right), alone)] * 2
+        else:
+            patched, patched_right = _look(of_scene, perturbed, batch.classes, masks)
+            kept = alone_right & patched_right
+            columns += [(kept, _close(alone, patched)), _mismatched(kept, alone, patched, _close)]
         pairs = [torch.stack([counts.double(), score.double() * counts], dim=1) for counts, score in columns]
         return torch.stack(pairs, dim=1).cpu()
-
-    def _independence(
-        self, batch: Batch, perturbed: Images | None, masks: Masks, alone: Scores, alone_right: Tensor
-    ) -> list[tuple[Tensor, Tensor]]:
-        if perturbed is None:
-            nothing = torch.zeros_like(alone_right)
-            return [(nothing, alone), (nothing, alone)]
-        patched, patched_right = _look(self.scene_explainer, perturbed, batch.classes, masks)
-        kept = alone_right & patched_right
-        return [(kept, _close(alone, patched)), _mismatched(kept, alone, patched, _close)]
 
     def _compute(self, sums: Sums) -> BAMResult:
         return BAMResult(*estimates(ratio(sums[..., 1], sums[..., 0])))
@@ -157,7 +164,7 @@ def _look(
     explainer: Explainer, images: Images, classes: Labels, masks: Masks
 ) -> tuple[Scores, Bool[Tensor, " batch"]]:
     """A, and whether the picture was classified correctly."""
-    right = explainer.predict(images) == classes
+    right = named(explainer, images, classes)
     return region_importance(explainer(images, classes), masks), right
 
 

@@ -17,15 +17,15 @@ object turns about its own middle within the range of the poses, and moves to an
 seen.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Int64
+from jaxtyping import Int64
 from torch import Tensor
 
-from torchsite.errors import NotApplicableError
-from torchsite.metrics.explainer import Explainer, as_explainer
-from torchsite.metrics.measure import Batch, Bootstrapped, Passes, Statistics, Sums
+from experiments.bam.metric import OfBoth, named
+from torchsite.metrics.explainer import Explainer
+from torchsite.metrics.measure import Batch, Statistics, Sums
 from torchsite.metrics.self_consistency import Consistency, consistencies, consistency_scores
 from torchsite.randomness import make_rng, uniform
 from torchsite.shapes import Images, Labels, Masks
@@ -70,8 +70,8 @@ def composed(objects: Images, opacity: Images, scenes: Images) -> Images:
     return objects + (1 - opacity) * scenes
 
 
-class ObjectMotion(Bootstrapped):
-    """Whether maps follow the object that moves, and nothing else, on models of objects and of scenes."""
+class ObjectMotion(OfBoth):
+    """Whether maps follow the object that moves, and nothing else: three pairs, before and after a motion."""
 
     headline = (
         "object_follows.calibrated",
@@ -79,44 +79,13 @@ class ObjectMotion(Bootstrapped):
         "frame_follows.raw",
         "scene_stays.calibrated",
     )
+    shape, asks = (6, 5), 6
 
-    def __init__(self, explain_object: Any, explain_scene: Any, **options: Any) -> None:
-        super().__init__(**options)
-        self._borrowed = (as_explainer(explain_object), as_explainer(explain_scene))
-        for explainer in self._borrowed:
-            explainer.require_model()
-        self._add_sums(6, 5)
-
-    def passes(self) -> Passes:
-        """Three pairs, before and after a motion: a map and an answer each."""
-        return Passes(6, 6)
-
-    def update(
-        self,
-        images: Images,
-        objects: Labels,
-        scenes: Labels,
-        regions: Masks,
-        scene_images: Images,
-        indices: Int64[Tensor, " batch"] | None = None,
-    ) -> None:
-        """Add pictures with an object, their two labels, the object's regions, and the same scenes bare."""
-        indices = self._next_indices(len(images)) if indices is None else indices
-        batch = Batch(images, objects, scenes, indices.cpu(), regions.to(images))
-        self._add(self._motions(batch, regions, scene_images), batch.indices)
-
-    def forward(self, *args: Any, **options: Any) -> Any:
-        """Not offered: pictures of parts are only accumulated."""
-        raise NotApplicableError(
-            "object motion composes parts: call update(…) for each batch, then compute()"
-        )
-
-    def _motions(self, batch: Batch, regions: Masks, bare: Images) -> Statistics:
+    def _statistics(self, batch: Batch, regions: Masks, bare: Images, perturbed: Images | None) -> Statistics:
         """(batch, 6, 5): the scores of what is right and of its rivals."""
-        device, offset = batch.images.device, int(len(batch) > 1)
-        move = object_motions(regions, batch.indices, self.poses.family.max_rotation, self.poses.seed).to(
-            device
-        )
+        del perturbed
+        device, family, seed = batch.images.device, self.poses.family, self.poses.seed
+        move = object_motions(regions, batch.indices, family.max_rotation, seed).to(device)
         pose = self.poses.of(batch.indices, 0).to(device)
         still = AffineTransform.identity(len(batch)).to(device)
         opacity = regions[:, None].to(batch.images)
@@ -124,34 +93,28 @@ class ObjectMotion(Bootstrapped):
         before = composed(cut, opacity, bare)
         moved, framed = composed(move(cut), move(opacity), bare), composed(cut, opacity, pose(bare))
         bare_seen = ~regions.to(device) & (move(opacity)[:, 0] == 0)
+        of_object, of_scene = self._borrowed
         rows = [
-            *self._carried(self._borrowed[0], batch.labels, before, moved, (move, still), offset),
-            *self._carried(self._borrowed[0], batch.labels, before, framed, (still, pose), offset),
-            *self._carried(self._borrowed[1], batch.classes, before, moved, (still, move), offset, bare_seen),
+            *_carried(of_object, batch.labels, before, moved, (move, still)),
+            *_carried(of_object, batch.labels, before, framed, (still, pose)),
+            *_carried(of_scene, batch.classes, before, moved, (still, move), bare_seen),
         ]
         return torch.stack(rows, dim=1)
-
-    def _carried(
-        self,
-        explainer: Explainer,
-        classes: Labels,
-        before: Images,
-        after: Images,
-        motions: tuple[Transform, Transform],
-        offset: int,
-        seen: Masks | None = None,
-    ) -> list[Statistics]:
-        """The scores of each supposed motion, of the pictures that are named correctly before and after."""
-        right = _named(explainer, before, classes) & _named(explainer, after, classes)
-        first, second = explainer(before, classes), explainer(after, classes)
-        counted = right[:, None].double().cpu()
-        scores = [consistency_scores(first, second, motion, offset, seen).cpu() for motion in motions]
-        return [found * counted for found in scores]
 
     def _compute(self, sums: Sums) -> ObjectMotionResult:
         return ObjectMotionResult(*consistencies(sums))
 
 
-def _named(explainer: Explainer, images: Images, classes: Labels) -> Bool[Tensor, " batch"]:
-    named: Tensor = explainer.predict(images) == classes
-    return named
+def _carried(
+    explainer: Explainer,
+    classes: Labels,
+    before: Images,
+    after: Images,
+    motions: tuple[Transform, Transform],
+    seen: Masks | None = None,
+) -> list[Statistics]:
+    """The scores of each supposed motion, of the pictures that are named correctly before and after."""
+    right = named(explainer, before, classes) & named(explainer, after, classes)
+    first, second = explainer(before, classes), explainer(after, classes)
+    counted, offset = right[:, None].double().cpu(), int(len(before) > 1)
+    return [consistency_scores(first, second, motion, offset, seen).cpu() * counted for motion in motions]

@@ -10,16 +10,13 @@ Cost:     a training of 16 minutes of one core (taken from `reproduce bam` besid
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from experiments.bam.data import BamHalves
 from experiments.bam.models import RECIPE, halves_of, model_of
 from experiments.cache import save_result
 from experiments.models import training_seconds
 from experiments.recipes import load_recipe
-from experiments.registry import Arrays, Figures
 from experiments.section import Pictures, source
 from torchsite.configs import to_mapping
 from torchsite.evaluation.compare import compare
@@ -29,21 +26,20 @@ from torchsite.model import SITE, load
 from torchsite.report.format import estimate, look_up, markdown_table
 from torchsite.results import Result
 
-N_PROBED = 200
-N_MAPS = 300
-N_QUICK = 12
+N_PROBED, N_MAPS, N_QUICK = 200, 300, 12
+OF_MAPS = ("pointing_game", "energy_pointing", "one_map_share")
+Place = tuple[str, ...]
 # What is said of the maps: where it stands, and where what knows nothing stands.
-ROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...] | float]] = {
+ROWS: Mapping[str, tuple[Place, Place | float]] = {
     "accuracy, upright": (("accuracy", "untransformed"), ()),
     "accuracy, turned and shifted": (("accuracy", "transformed"), ()),
-    "points at the object, upright": (
-        ("pointing_game", "untransformed", "tau_0", "score"),
-        ("pointing_game", "untransformed", "tau_0", "anywhere"),
-    ),
-    "points at the object, turned and shifted": (
-        ("pointing_game", "transformed", "tau_0", "score"),
-        ("pointing_game", "transformed", "tau_0", "anywhere"),
-    ),
+    **{
+        f"points at the object, {words}": (
+            ("pointing_game", pose, "tau_0", "score"),
+            ("pointing_game", pose, "tau_0", "anywhere"),
+        )
+        for pose, words in (("untransformed", "upright"), ("transformed", "turned and shifted"))
+    },
     "positive evidence on the object, upright": (
         ("energy_pointing", "untransformed", "share"),
         ("energy_pointing", "untransformed", "area"),
@@ -58,6 +54,10 @@ ROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...] | float]] = {
     "evidence on grey pictures / real ones": (("frame_control", "evidence", "ratio"), ()),
     "share of all maps that one map explains": (("one_map_share", "share"), ()),
 }
+WORDS = """`bam_objects`: SITE from ImageNet, {n_images:,} test pictures; patch deletion and corners on the \
+first {n_probed}, pointing, evidence on the object and the one map on the first {n_maps}. One training, one \
+seed; how it came about is told in [design/bam.md](design/bam.md).\n
+"""
 
 
 def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
@@ -67,69 +67,45 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     trained = model_of("site", "object", beside, halves, quick=quick, progress=progress)
     stored = load(trained.save_pretrained(folder / "model", dtype=torch.float16))
     assert isinstance(stored, SITE)
-    n_probed, n_maps = (N_QUICK, N_QUICK) if quick else (N_PROBED, N_MAPS)
-    found, how = measure(stored, halves, n_probed=n_probed, n_maps=n_maps)
-    values = {"site": found, "training": {"site": training_seconds(beside / "site-object")}}
+    test, n_maps = halves.test.labelled("object"), N_QUICK if quick else N_MAPS
+    measured = evaluate(stored, test, n_probed=N_QUICK if quick else N_PROBED)
+    maps = compare(
+        stored,
+        data=test,
+        methods=["self_explanation"],
+        metrics=OF_MAPS,
+        family=stored.config.family,
+        n_transforms=1,
+        limit=n_maps,
+        regions=halves.test.regions.float(),
+    )
+    values = {
+        "site": {**measured.values, **{cell.metric: cell.values for cell in maps.cells}},
+        "training": {"site": training_seconds(beside / "site-object")},
+    }
     config = {
         "recipe": "bam_objects",
         "terms": [to_mapping(term) for term in load_recipe(RECIPE).training.terms],
-        "site": how,
+        "site": measured.config,
         "weights": {"site": weights_of(stored)},
         "n_maps": n_maps,
         "quick": quick,
     }
-    result = Result("accuracy_bam_objects", values, config, 0, time.monotonic() - started)
-    return save_result(result, folder)
-
-
-def measure(
-    model: SITE, halves: BamHalves, *, n_probed: int, n_maps: int
-) -> tuple[dict[str, Any], Mapping[str, Any]]:
-    """All scores of a model of objects on the test pictures, and how they were found."""
-    measured = evaluate(model, halves.test.labelled("object"), n_probed=n_probed)
-    return {**measured.values, **maps_of(model, halves, n_maps)}, measured.config
-
-
-def maps_of(model: SITE, halves: BamHalves, n: int) -> dict[str, Any]:
-    """Where the maps of the first `n` test pictures lie, for the object that is there; how alike they are."""
-    found = compare(
-        model,
-        data=halves.test.labelled("object"),
-        methods=["self_explanation"],
-        metrics=["pointing_game", "energy_pointing", "one_map_share"],
-        family=model.config.family,
-        n_transforms=1,
-        limit=n,
-        regions=halves.test.regions.float(),
-    )
-    return {cell.metric: cell.values for cell in found.cells}
-
-
-def figures(result: Result, arrays: Arrays) -> Figures:
-    """None."""
-    del result, arrays
-    return {}
+    seconds = time.monotonic() - started
+    return save_result(Result("accuracy_bam_objects", values, config, 0, seconds), folder)
 
 
 def section(result: Result, pictures: Pictures) -> str:
     """The scores of the model that ships, each beside what knows nothing."""
     del pictures
-    config, values = result.config, result.values["site"]
-    chance = 1 / len(config["site"]["model"]["classes"])
+    how, values = result.config["site"], result.values["site"]
     rows = []
     for title, (path, null) in ROWS.items():
-        known = "" if null == () else estimate(look_up(values, *null) if isinstance(null, tuple) else null)
-        rows.append(
-            [title, estimate(look_up(values, *path)), f"{chance:.2g}" if "accuracy" in title else known]
-        )
-    return "\n".join(
-        [
-            "### The model of objects that ships\n",
-            f"{source(result, 'bam_objects')}\n",
-            f"`bam_objects`: SITE from ImageNet, {config['site']['n_images']:,} test pictures; "
-            f"patch deletion and corners on the first {config['site']['n_probed']}, pointing, evidence on "
-            f"the object and the one map on the first {config['n_maps']}. One training, one seed; how it "
-            "came about is told in [design/bam.md](design/bam.md).\n",
-            markdown_table(["", "value and 95 % interval", "knows nothing"], rows),
-        ]
+        known = look_up(values, *null) if isinstance(null, tuple) and null else null
+        known = 1 / len(how["model"]["classes"]) if title.startswith("accuracy") else known
+        rows.append([title, estimate(look_up(values, *path)), "" if known == () else estimate(known)])
+    words = WORDS.format(n_images=how["n_images"], n_probed=how["n_probed"], n_maps=result.config["n_maps"])
+    return (
+        f"### The model of objects that ships\n\n{source(result, 'bam_objects')}\n\n{words}"
+        + markdown_table(["", "value and 95 % interval", "knows nothing"], rows)
     )

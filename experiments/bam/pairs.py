@@ -7,8 +7,8 @@ by the same transform, and the region with them.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,11 @@ from experiments.bam.metric import BAM, insignificant_patch
 from experiments.bam.models import LABELLINGS, Models
 from experiments.bam.object_motion import ObjectMotion
 from experiments.cache import load_arrays, save_arrays, step
-from experiments.study import Amount, Explaining, Measuring
+from experiments.study import Amounts, Explaining, Measuring, Options, Study, explainers, row_of
+from experiments.tables import Row
 from torchsite.attribution import METHODS
 from torchsite.attribution.contract import LayerAttribution
+from torchsite.configs import to_mapping
 from torchsite.data import batches, to_float
 from torchsite.errors import NotApplicableError
 from torchsite.evaluation.cached import Cached
@@ -40,8 +42,6 @@ POSES = ("untransformed", "transformed")
 BATCH = 25
 PATCH_STEPS = 30
 
-Looks = Mapping[str, Explainer]
-
 
 def options_of(method: str, model: SITE | BlackBox) -> dict[str, Any]:
     """The usual options; methods that read a layer read the features, which both kinds of model have.
@@ -51,6 +51,47 @@ def options_of(method: str, model: SITE | BlackBox) -> dict[str, Any]:
     options = usual_options(method, model)
     reads_layer = isinstance(METHODS[method], type) and issubclass(METHODS[method], LayerAttribution)
     return options | {"layer": "bound_features"} if reads_layer else options
+
+
+@dataclass(frozen=True)
+class Part:
+    """Pictures of a study, what is measured on them, and whether the models know their objects."""
+
+    name: str
+    bam: BamDataset
+    measures: Amounts
+    named: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class OnParts:
+    """Both kinds of models, each by object and by scene; rows of a part with a name say which it is."""
+
+    models: Mapping[str, Models]
+    parts: Sequence[Part]
+
+    def rows(
+        self, study: Study, folder: Path, models: Sequence[str], methods: Sequence[str], quick: bool
+    ) -> Iterator[Row]:
+        """Model by model, explainer by explainer, part by part."""
+        for kind in models:
+            both, steps = self.models[kind], folder / "steps"
+            pairs = [
+                Pairs("-".join(filter(None, (kind, p.name))), both, p.bam, steps, p.named, study.options)
+                for p in self.parts
+            ]
+            for explaining in explainers(both.objects, methods, options_of):
+                for part, measured in zip(self.parts, pairs, strict=True):
+                    for row in measured.rows(explaining, part.measures, quick):
+                        yield {"model": kind, **row} | ({"part": part.name} if part.name else {})
+
+    def description(self) -> Mapping[str, Any]:
+        """The weights, the poses, how many pictures there are."""
+        return {
+            "weights": {kind: models.weights for kind, models in self.models.items()},
+            "family": to_mapping(self.models["site"].objects.config.family),
+            **{f"n_{part.name or 'test'}": len(part.bam) for part in self.parts},
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,48 +107,38 @@ class Pairs:
     bam: BamDataset
     folder: Path
     named: bool = True
-    options: Mapping[str, Mapping[str, Any]] | None = None
+    options: Options = field(default_factory=dict)
     family: TransformFamily | None = None  # of the poses; else what the models have learnt
 
-    def cells(
-        self, explaining: Explaining, measures: Mapping[str, Amount], quick: bool = False
-    ) -> Iterator[tuple[str, int, Cell]]:
-        """The measure and by what, how many pictures it saw, what it found; finished files are taken."""
+    def rows(self, explaining: Explaining, measures: Amounts, quick: bool = False) -> Iterator[Row]:
+        """What each measure found, called by what it looked at; finished files are taken as they are."""
         maps = {by: explaining.maps(self.models.by(by)) for by in LABELLINGS}
-        single = {}
-        for metric, amount in measures.items():
-            n = min(amount.of(explaining, quick), len(self.bam))
-            if metric not in PAIRED:
-                single[metric] = amount
-            elif n:
-                yield metric, n, self._paired(metric, explaining, maps, n)
+        for metric in measures:
+            n = min(measures[metric].of(explaining, quick), len(self.bam))
+            if metric in PAIRED and n:
+                yield row_of(self._step(metric, explaining, maps, n), n)
+        single = {metric: amount for metric, amount in measures.items() if metric not in PAIRED}
         for by, measuring in self._by.items():
-            for n, cell in measuring.cells(explaining, single, quick, maps[by]):
-                yield f"{by} {cell.metric}", n, cell
+            for row in measuring.rows(explaining, single, quick, maps[by]):
+                yield row | {"metric": f"{by} {row['metric']}"}
 
     @cached_property
     def _by(self) -> dict[str, Measuring]:
         """The pictures by object and by scene; the one looks for the object, the other for all but it."""
         found, regions = {}, self.bam.regions.float()
         for by in LABELLINGS:
-            model, data = self.models.by(by), self.bam.labelled(by)
+            model, data, title = self.models.by(by), self.bam.labelled(by), f"{self.title}-{by}"
             if by == "object" and not self.named:
                 with torch.no_grad():
                     said = [model.eval()(images).argmax(1) for images, _ in batches(data, BATCH)]
                 data = replace(data, labels=torch.cat(said), classes=tuple(model.classes))
             wanted = regions if by == "object" else 1 - regions
             found[by] = Measuring(
-                f"{self.title}-{by}",
-                model,
-                data,
-                self.folder,
-                self.options or {},
-                regions=wanted,
-                batch_size=BATCH,
+                title, model, data, self.folder, self.options, regions=wanted, batch_size=BATCH
             )
         return found
 
-    def _paired(self, metric: str, explaining: Explaining, maps: Mapping[str, Cached], n: int) -> Cell:
+    def _step(self, metric: str, explaining: Explaining, maps: Mapping[str, Cached], n: int) -> Cell:
         bam = self.bam[:n]
         config = {
             "weights": self.models.weights,
@@ -153,13 +184,14 @@ class Pairs:
         if not path.exists():
             parts = []
             for start in range(0, len(bam), BATCH):
-                part = bam[start : start + BATCH]
-                bare, rng = to_float(part.scenes_only), make_rng(0, "patch", start)
-                parts.append(
-                    insignificant_patch(self.models.scenes, bare, part.regions, rng=rng, n_steps=PATCH_STEPS)
-                )
+                part, rng = bam[start : start + BATCH], make_rng(0, "patch", start)
+                bare, scenes = to_float(part.scenes_only), self.models.scenes
+                parts.append(insignificant_patch(scenes, bare, part.regions, rng=rng, n_steps=PATCH_STEPS))
             save_arrays(path, {"patched": torch.cat(parts)})
         return load_arrays(path)["patched"][:n]
+
+
+Looks = Mapping[str, Explainer]
 
 
 def _motion(pairs: Pairs, looks: Looks, bam: BamDataset) -> dict[str, Any]:
@@ -178,12 +210,9 @@ def _bam(pairs: Pairs, looks: Looks, bam: BamDataset) -> dict[str, Any]:
     all_patched = pairs.patched(len(bam))
     for rows in torch.arange(len(bam)).split(BATCH):
         part, transform = bam[rows], pairs.poses.of(rows, 0)
-        region = part.regions.float()
         seen = [to_float(part.images), to_float(part.scenes_only), all_patched[rows]]
-        shown = {
-            "untransformed": (part.regions, *seen),
-            "transformed": (transform(region) > 0.5, *(transform(images) for images in seen)),
-        }
+        moved = transform(part.regions.float()) > 0.5
+        shown = {"untransformed": (part.regions, *seen), "transformed": (moved, *map(transform, seen))}
         for pose, (regions, pictures, alone, patched) in shown.items():
             said = part.object_labels if pairs.named else looks["object"].predict(pictures)
             measures[pose].update(pictures, said, part.scene_labels, regions, alone, patched, indices=rows)

@@ -9,7 +9,8 @@ from experiments.bam import motion
 from experiments.bam.data import painted_halves
 from experiments.bam.models import LABELLINGS, QUICK, Models
 from experiments.bam.pairs import Pairs
-from experiments.study import IGNORANT_MARK, Amount, Explaining, explainers
+from experiments.study import Amount, Explaining, explainers
+from experiments.tables import IGNORANT_MARK
 from torchsite.attribution import METHODS
 from torchsite.errors import ConfigError
 from torchsite.metrics import CONTROL_MAPS
@@ -27,9 +28,9 @@ def motion_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("appendix") / "bam_motion-quick"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bam_models, "QUICK", dict(QUICK) | {"epochs": 1, "validate_every": 1})
-        lane = motion.measure(folder, kinds=("black_box",), methods=ROWS, quick=True)
+        lane = motion.STUDY.measure("bam", folder, models=("black_box",), methods=ROWS, quick=True)
         written = {path: path.stat().st_mtime_ns for path in (folder / "steps").iterdir()}
-        yield folder, lane, written, motion.run(folder, methods=ROWS, quick=True)
+        yield folder, lane, written, motion.STUDY.run("bam", folder, methods=ROWS, quick=True)
 
 
 def test_a_lane_leaves_its_steps_and_the_run_takes_them(motion_run):
@@ -55,18 +56,20 @@ def test_the_section_names_what_is_right_beside_its_rivals(motion_run):
     for words in ("*stays* where it was", "*follows the frame*", "rival: follows the frame, raw"):
         assert words in text
     assert "| knows nothing: frame template | on the black box |" in text
-    assert "#### Other measures, models of scenes" in text
-    assert list(motion.figures(motion_run[3], {})) == ["bam_motion"]
+    assert "### Other measures, models of scenes" in text
+    assert list(motion.STUDY.figures(motion_run[3], {})) == ["bam_motion"]
 
 
 def test_own_words_name_whichever_is_larger():
     def scores(right, rival):
-        own = {name: {"value": rival if "rival" in name else right} for name in motion.MOTIONS}
-        return {("site", "self_explanation"): own}
+        line = {"model": "site", "method": "self_explanation", motion.MOTION: {}}
+        for name, (_, what, score) in motion.MOTIONS.items():
+            line[motion.MOTION].setdefault(what, {})[score] = {"value": rival if "rival" in name else right}
+        return [line]
 
     assert "its map follows (follows 0.900, stays 0.200)" in motion.own_words(scores(0.9, 0.2))
     assert "its map stays (follows 0.100, stays 0.200)" in motion.own_words(scores(0.1, 0.2))
-    assert motion.own_words({}) == ""
+    assert motion.own_words([]) == ""
 
 
 class Named(torch.nn.Module):
@@ -91,7 +94,7 @@ def test_a_map_on_the_object_follows_and_the_template_stays(tmp_path):
     def saturated(images, classes):
         return (images.amax(1) - images.amin(1) - 0.6).clamp_min(0)
 
-    pairs, any_one = Pairs("planted", models, bam, tmp_path), Explaining("planted", {}, False, lambda _: None)
+    pairs, any_one = Pairs("planted", models, bam, tmp_path), Explaining("planted", lambda _: None)
     found = {
         name: pairs.pair_cell(motion.MOTION, any_one, dict.fromkeys(LABELLINGS, maker), bam)
         for name, maker in {"object": saturated, "template": CONTROL_MAPS["frame_template"]}.items()
@@ -107,7 +110,7 @@ def test_steps_of_other_pictures_are_refused(motion_run, monkeypatch):
     folder = motion_run[0]
     monkeypatch.setattr(motion, "MEASURES", {motion.MOTION: Amount(5)})
     with pytest.raises(ConfigError, match=r"other settings|another"):
-        motion.measure(folder, kinds=("black_box",), methods=["gradient"], quick=True)
+        motion.STUDY.measure("bam", folder, models=("black_box",), methods=["gradient"], quick=True)
 
 
 def test_explainers_come_by_cost_and_those_that_know_nothing_last():

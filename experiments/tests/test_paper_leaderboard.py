@@ -111,4 +111,4 @@ def test_a_file_of_twenty_lines_adds_a_model_and_a_method(tmp_path, monkeypatch)
     with pytest.raises(ConfigError, match="ENTRIES"):
         leaderboard.read_entries(tmp_path / "empty.py")
     with pytest.raises(ConfigError, match="--only"):
-        registry.find_experiment("families").run(tmp_path, only=["cam"])
+        registry.find_experiment("food10").run(tmp_path, only=["cam"])

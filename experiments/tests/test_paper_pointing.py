@@ -27,7 +27,7 @@ def test_the_pointing_experiment_tells_the_smallest_tolerance(tmp_path, monkeypa
     models = pair()
     monkeypatch.setattr(study, "pair_beside", lambda *_, **__: models)
     methods = ["self_explanation", "random", "occlusion"]
-    result = pointing.run(tmp_path, quick=True, methods=methods)
+    result = pointing.STUDY.run("mnist", tmp_path, quick=True, methods=methods)
     lines = {(line["model"], line["method"]): line for line in result.values["table"]}
     own = [("site", name) for name in ("self_explanation", "relative_explanation")]
     others = [(model, name) for model in ("site", "black_box") for name in ("random", "occlusion")]
@@ -36,19 +36,17 @@ def test_the_pointing_experiment_tells_the_smallest_tolerance(tmp_path, monkeypa
     assert set(lines["site", "random"]["self_consistency"]) == {"raw", "floor", "calibrated", "centred"}
     assert lines["site", "random"]["n_images"] == 12
     assert lines["site", "occlusion"]["n_images"] == 4
-    assert set(result.values["verdict"]) == {"transformed", "untransformed"}
-    text = pointing.section(result, Pictures())
+    text = pointing.STUDY.section(result, Pictures())
     assert "0.9993" in text
-    assert text.count("| random | black_box | transformed |") == 1
-    assert Result.load(tmp_path / "mnist_pointing.json").values["verdict"] == result.values["verdict"]
+    assert text.partition("### Self-consistency")[0].count("| random | on the black box |") == 2
+    assert Result.load(tmp_path / "mnist_pointing.json").values == result.values
 
 
 def test_what_does_not_apply_has_its_reason():
     row = {"model": "site", "method": "grad_cam", "n_images": 2, "options": {}, "reason": "no layer"}
     both = [row | {"metric": metric, "values": None} for metric in pointing.STUDY.measures]
-    (line,) = pointing.gathered(both)
-    assert line["reason"] == "no layer"
-    assert pointing._consistency_cells(line)[2] == "not defined: no layer"
+    result = Result("mnist_pointing", {"table": study.kept(both, pointing.keep)}, {"recipe": "mnist"}, 0, 1.0)
+    assert "Grad-CAM on SITE is not defined: no layer" in pointing.STUDY.section(result, Pictures())
 
 
 def test_the_verdict_is_the_smallest_tolerance_that_reaches_the_claim():

@@ -105,7 +105,9 @@ def drawn(template, folder):
 def test_every_experiment_on_models_that_ship_names_them():
     shipped = shipped_weights(ROOT)
     asked = [
-        one for one in EXPERIMENTS.values() if "pair_beside" in _source(one) or "train_pair" in _source(one)
+        one
+        for one in EXPERIMENTS.values()
+        if "pair_beside" in _source(one) or "train_pair" in _source(one) or "Study(" in _source(one)
     ]
     assert len(asked) > 10
     for one in asked:

@@ -63,4 +63,3 @@ def test_the_table_is_run_and_written(tmp_path):
     result = names["run"](tmp_path, quick=True)
     assert (tmp_path / "my_table.json").is_file()
     assert "| as they are |" in names["section"](result, None)
-    assert names["figures"](result, {}) == {}

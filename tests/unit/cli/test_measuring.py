@@ -12,8 +12,6 @@ from torchsite.errors import ConfigError, NotApplicableError
 from torchsite.evaluation.comparison import Comparison
 from torchsite.results import Result
 
-FAMILIES = {"families": {}, "n_test": 10, "n_train": 20, "settings": {"epochs": 1}}
-
 
 def test_evaluate_writes_a_result_file_and_prints_it_as_json(model_folder, tmp_path):
     words = ["evaluate", model_folder, "--limit", 20, "--out", tmp_path / "result.json"]
@@ -52,8 +50,8 @@ def test_report_writes_one_page_and_its_figures(model_folder, tmp_path):
 
 
 def test_reproduce_lists_and_refuses():
-    assert "families" in run("reproduce")
-    assert "families" in json.loads(run("reproduce", "--json"))
+    assert "food10" in run("reproduce")
+    assert "food10" in json.loads(run("reproduce", "--json"))
     with pytest.raises(ConfigError, match="'mnist'"):
         run("reproduce", "mnst")
 
@@ -71,10 +69,10 @@ def test_reproduce_all_plans_goes_on_and_names_what_failed(tmp_path, monkeypatch
 
     monkeypatch.setattr(Experiment, "run", run_one)
     monkeypatch.setattr(Experiment, "figures", lambda *_: {})
-    Result("families", {}, {}, 0, 1.0).save(tmp_path / "families" / "families.json")
+    Result("food10", {}, {}, 0, 1.0).save(tmp_path / "food10" / "food10.json")
     with pytest.raises(NotApplicableError, match=": baselines"):
         run("reproduce", "all", "--out", tmp_path)
-    assert set(ran) == set(EXPERIMENTS) - {"families", "baselines"}
+    assert set(ran) == set(EXPERIMENTS) - {"food10", "baselines"}
     assert ran.index("cifar10") < ran.index("cifar10_truth")
     with pytest.raises(NotApplicableError, match="1 of 1 could not"):
         run("reproduce", "all", "--out", tmp_path)
@@ -93,24 +91,24 @@ def test_data_and_models_tell_what_there_is():
 
 
 def test_reproduce_publishes_whole_runs_into_a_checkout(tmp_path, monkeypatch):
-    made = Result("families", {"table": {}, "training": {}}, FAMILIES, 0, 1.0)
+    made = Result("baselines", {"table": []}, {"weights": {}}, 0, 1.0)
 
     def finished(experiment, folder, **options):
-        made.save(folder / "families.json")
+        made.save(folder / "baselines.json")
         return made
 
     monkeypatch.setattr(Experiment, "run", finished)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="lies in none"):
-        run("reproduce", "families", "--publish")
+        run("reproduce", "baselines", "--publish")
     with pytest.raises(ConfigError, match="--quick"):
-        run("reproduce", "families", "--publish", "--quick")
+        run("reproduce", "baselines", "--publish", "--quick")
     (tmp_path / "results").mkdir()
     (tmp_path / "docs" / "templates").mkdir(parents=True)
     for template in PAGES:
         (tmp_path / "docs" / "templates" / template).write_text("{{ pages }}")
-    said = run("reproduce", "families", "--publish")
-    assert f"published: {tmp_path / 'results' / 'families.json'}" in said
-    assert Result.load(tmp_path / "runs" / "families" / "families.json") == made
-    assert Result.load(tmp_path / "results" / "families.json") == made
-    assert "Beyond turns and shifts" in (tmp_path / "docs" / "results" / "families.md").read_text()
+    said = run("reproduce", "baselines", "--publish")
+    assert f"published: {tmp_path / 'results' / 'baselines.json'}" in said
+    assert Result.load(tmp_path / "runs" / "baselines" / "baselines.json") == made
+    assert Result.load(tmp_path / "results" / "baselines.json") == made
+    assert "Classical models beside SITE" in (tmp_path / "docs" / "results" / "baselines.md").read_text()
