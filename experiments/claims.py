@@ -128,75 +128,58 @@ def method_row(result: Result | None, model: str, method: str, metric: str = "")
 def _accuracy(
     title: str, recipe: str, upright: tuple[float | None, float | None], posed: float | None = None
 ) -> Iterator[Claim]:
-    name = f"accuracy_{recipe}"
     for kind, words, paper in (("site", "SITE", upright[0]), ("black_box", "the black box", upright[1])):
-        path = (kind, "accuracy")
-        yield Claim(f"{title}: accuracy of {words}, upright", name, (*path, "untransformed"), 0.1, paper)
-        yield Claim(
-            f"{title}: accuracy of {words}, turned and shifted", name, (*path, "transformed"), 0.1, posed
-        )
+        of, name, path = f"{title}: accuracy of {words}", f"accuracy_{recipe}", (kind, "accuracy")
+        yield Claim(f"{of}, upright", name, (*path, "untransformed"), 0.1, paper)
+        yield Claim(f"{of}, turned and shifted", name, (*path, "transformed"), 0.1, posed)
 
 
-def _consistency(title: str, recipe: str, paper: float | None = None) -> Iterator[Claim]:
-    path = ("site", "self_consistency")
-    yield Claim(
-        f"{title}: SITE's map follows the picture, raw cosine",
-        f"accuracy_{recipe}",
-        (*path, "raw"),
-        (*path, "floor"),
-        paper,
-    )
-    yield Claim(f"{title}: the same above its floor", f"accuracy_{recipe}", (*path, "calibrated"), 0.0)
+def _maps(title: str, recipe: str, paper: float | None = None) -> Iterator[Claim]:
+    name, own = f"accuracy_{recipe}", ("site", "self_consistency")
+    words = f"{title}: SITE's map follows the picture, raw cosine"
+    yield Claim(words, name, (*own, "raw"), (*own, "floor"), paper)
+    yield Claim(f"{title}: the same above its floor", name, (*own, "calibrated"), 0.0)
     filled = ("site", "frame_control", "filled", "calibrated")
-    yield Claim(f"{title}: the same with filled corners", f"accuracy_{recipe}", filled, 0.0)
+    yield Claim(f"{title}: the same with filled corners", name, filled, 0.0)
+    yield _patches(title, recipe)
 
 
 def _patches(title: str, recipe: str) -> Claim:
-    path = ("site", "patch_deletion")
-    return Claim(
-        f"{title}: hiding a patch does what SITE's map says",
-        f"accuracy_{recipe}",
-        (*path, "correlation"),
-        (*path, "floor"),
-    )
+    words, path = f"{title}: hiding a patch does what SITE's map says", ("site", "patch_deletion")
+    return Claim(words, f"accuracy_{recipe}", (*path, "correlation"), (*path, "floor"))
 
 
 def _pointing(pose: str, paper: float) -> Claim:
-    return Claim(
-        f"MNIST: SITE's map points at the strokes, {pose}, τ = 0",
-        "mnist_pointing",
-        (pose, "tau_0"),
-        ("anywhere", pose),
-        paper,
-        row=("site", "self_explanation", ""),
-    )
+    words, null = f"MNIST: SITE's map points at the strokes, {pose}, τ = 0", ("anywhere", pose)
+    return Claim(words, "mnist_pointing", (pose, "tau_0"), null, paper, row=(*OWN, ""))
+
+
+def _mosaic(words: str, who: tuple[str, str]) -> Claim:
+    return Claim(f"CIFAR-10: {words}", "cifar10_truth", ("share",), ("chance",), row=(*who, "grid_pointing"))
 
 
 def _prototypes(title: str, recipe: str) -> Iterator[Claim]:
     for judge in ("residual", "plain"):
         for pose, said in (("untransformed", "upright"), ("transformed", "posed")):
-            yield Claim(
+            words, path = (
                 f"{title}: a stranger ({judge}) names the prototypes, {said}",
-                "prototypes",
-                (recipe, "now", judge, pose),
-                (recipe, "now", judge, "floor"),
+                (recipe, "now", judge),
             )
+            yield Claim(words, "prototypes", (*path, pose), (*path, "floor"))
 
 
+OBJECTS, POINTED = "Objects on scenes", ("site", "pointing_game", "transformed", "tau_0")
 CLAIMS: tuple[Claim, ...] = (
     *_accuracy("MNIST", "mnist", (0.988, 0.981)),
-    *_consistency("MNIST", "mnist"),
-    _patches("MNIST", "mnist"),
+    *_maps("MNIST", "mnist"),
     _pointing("untransformed", 0.9996),
     _pointing("transformed", 0.9993),
     *_prototypes("MNIST", "mnist"),
     *_accuracy("Fashion-MNIST", "fashion_mnist", (None, None)),
-    *_consistency("Fashion-MNIST", "fashion_mnist"),
-    _patches("Fashion-MNIST", "fashion_mnist"),
+    *_maps("Fashion-MNIST", "fashion_mnist"),
     *_prototypes("Fashion-MNIST", "fashion_mnist"),
     *_accuracy("CIFAR-10", "cifar10", (0.892, 0.862), 0.89),
-    *_consistency("CIFAR-10", "cifar10", 0.886),
-    _patches("CIFAR-10", "cifar10"),
+    *_maps("CIFAR-10", "cifar10", 0.886),
     Claim(
         "CIFAR-10: Grad-CAM on the black box follows the picture, raw cosine",
         "cifar10_consistency",
@@ -205,39 +188,22 @@ CLAIMS: tuple[Claim, ...] = (
         0.8416,
         row=(*RIVAL, ""),
     ),
-    Claim(
-        "CIFAR-10: SITE's map finds the picture in a mosaic of four",
-        "cifar10_truth",
-        ("share",),
-        ("chance",),
-        row=(*OWN, "grid_pointing"),
-    ),
-    Claim(
-        "CIFAR-10: Grad-CAM on the black box finds it",
-        "cifar10_truth",
-        ("share",),
-        ("chance",),
-        row=(*RIVAL, "grid_pointing"),
-    ),
+    _mosaic("SITE's map finds the picture in a mosaic of four", OWN),
+    _mosaic("Grad-CAM on the black box finds it", RIVAL),
     *_accuracy("CIFAR-10, the paper's small CNN", "cifar10_cnn", (0.840, 0.828)),
     Claim(
-        "Objects on scenes: accuracy of SITE, upright",
+        f"{OBJECTS}: accuracy of SITE, upright",
         "accuracy_bam_objects",
         ("site", "accuracy", "untransformed"),
         0.05,
     ),
     Claim(
-        "Objects on scenes: SITE's map points at the object, posed",
+        f"{OBJECTS}: SITE's map points at the object, posed",
         "accuracy_bam_objects",
-        ("site", "pointing_game", "transformed", "tau_0", "score"),
-        ("site", "pointing_game", "transformed", "tau_0", "anywhere"),
+        (*POINTED, "score"),
+        (*POINTED, "anywhere"),
     ),
-    Claim(
-        "Objects on scenes: hiding a patch does what SITE's map says",
-        "accuracy_bam_objects",
-        ("site", "patch_deletion", "correlation"),
-        ("site", "patch_deletion", "floor"),
-    ),
+    _patches(OBJECTS, "bam_objects"),
     Claim(
         "Food-101, ten classes of 101: accuracy of SITE from ImageNet (the paper: all classes, 0.6391)",
         "food10",

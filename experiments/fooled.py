@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, cast
 
 from matplotlib.figure import Figure
 from torch import nn
@@ -24,10 +24,10 @@ from torch import nn
 from experiments.bam.models import Models
 from experiments.bam.pairs import PAIRED, Pairs
 from experiments.cache import save_result
-from experiments.planted import Planted, named_right, planted, true_map
+from experiments.planted import Planted, planted, true_map
 from experiments.registry import Arrays
 from experiments.section import Pictures, source
-from experiments.study import Amount, Built, Explain, Explaining, Measuring, Same
+from experiments.study import Amount, Built, Explaining, Measuring, Same
 from torchsite.data import Dataset, load_dataset, to_float
 from torchsite.evaluation.fingerprints import weights_of
 from torchsite.metrics import CONTROL_MAPS, strokes
@@ -79,34 +79,32 @@ QUESTIONS: Mapping[str, Question] = {
 }
 
 
-class Verdict(TypedDict):
-    """A cell: the score, the hardest null, and whether the rule says that the measure is fooled."""
-
-    score: Any
-    null: Any
-    fooled: bool | None
-
-
 def is_fooled(score: Any, nulls: Sequence[Any], *, higher: bool, margin: float = MARGIN) -> bool | None:
     """Whether a score lies beyond every null by more than both intervals and the margin; None if unknown."""
     sign = 1.0 if higher else -1.0
-    near = _end(score, lowest=higher)
-    far = [_end(null, lowest=not higher) for null in nulls]
-    if near is None or not far or any(null is None for null in far):
+    near, *far = _end(score, lowest=higher), *(_end(null, lowest=not higher) for null in nulls)
+    if near is None or not far or None in far:
         return None
     return all(sign * (near - null) > margin for null in far if null is not None)
 
 
-def verdict(question: Question, values: Mapping[str, Any]) -> Verdict:
-    """What a measure's values say to a question."""
+def verdict(question: Question, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a measure's values say to a question: the score, the hardest null, whether it is fooled."""
     nulls = [null if isinstance(null, float) else look_up(values, *null) for null in question.nulls]
     known = [null for null in nulls if bounds(null)[0] is not None]
-    worst = max if question.higher else min
+    worst, found = max if question.higher else min, look_up(values, *question.score)
     return {
-        "score": (found := look_up(values, *question.score)),
+        "score": found,
         "null": worst(known, key=lambda null: bounds(null)[0] or 0.0) if known else None,
         "fooled": is_fooled(found, nulls, higher=question.higher),
     }
+
+
+def _end(found: Any, *, lowest: bool) -> float | None:
+    """The lower or upper end of an estimate, or its value if it has no interval."""
+    value, low, high = bounds(found)
+    end = low if lowest else high
+    return value if end is None else end
 
 
 OWN = "own"
@@ -143,22 +141,22 @@ class Setting:
 
     def values(self, measures: Sequence[str], folder: Path) -> dict[str, dict[str, Mapping[str, Any]]]:
         """What every measure finds of every maker and of the own map; nothing where it has no meaning."""
-        makers: dict[str, Any] = {name: Same(maker) for name, maker in CONTROL_MAPS.items()} | {OWN: self.own}
-        amounts, title = {name: Amount(len(self.data)) for name in measures}, self.name.lower()
-        single = {name: amount for name, amount in amounts.items() if name not in PAIRED}
-        both = {name: amount for name, amount in amounts.items() if name in PAIRED}
+        title, makers = self.name.lower(), {name: Same(maker) for name, maker in CONTROL_MAPS.items()}
         measuring = Measuring(
             title, self.model, self.data, folder, OPTIONS, {}, self.regions, {}, self.family, BATCH
         )
+        amounts = {name: Amount(len(self.data)) for name in measures if name not in PAIRED}
+        paired = {name: Amount(len(self.data)) for name in measures if name in PAIRED}
         found: dict[str, dict[str, Mapping[str, Any]]] = {}
-        for name, on in makers.items():
-            one = Explaining(name, on)
-            found[name] = {row["metric"]: row["values"] or {} for row in measuring.rows(one, single)}
-            found[name] |= {metric: {} for metric in both}
-            if self.parts is not None and both:
+        for name, on in {**makers, OWN: self.own}.items():
+            rows = list(measuring.rows(Explaining(name, on), amounts))
+            if self.parts is not None and paired:
                 models = Models(cast(SITE, self.parts.objects), cast(SITE, self.parts.scenes))
                 pairs = Pairs(title, models, self.parts.pictures, folder, family=self.family)
-                found[name] |= {row["metric"]: row["values"] or {} for row in pairs.rows(one, both)}
+                rows += pairs.rows(Explaining(name, on), paired)
+            found[name] = {name: {} for name in measures} | {
+                row["metric"]: row["values"] or {} for row in rows
+            }
         return found
 
 
@@ -178,14 +176,9 @@ def planted_setting(n: int, seed: int = 0) -> Setting:
     """Bright bars over tinted scenes, and models of which the true map is known."""
     found = planted(n, seed=seed)
     about = "Bright bars over dark scenes, named by a sum of local terms: the model's own map is the truth."
-    regions = found.pictures.regions.float()
-    return Setting(
-        "Planted", about, found.objects, named_right(found), _true, TransformFamily(), regions, found
-    )
-
-
-def _true(model: Any) -> Explain:
-    return partial(true_map, model)
+    data, regions = found.pictures.labelled("object"), found.pictures.regions.float()
+    own = partial(partial, true_map)  # of a model: its true map
+    return Setting("Planted", about, found.objects, data, own, TransformFamily(), regions, found)
 
 
 def run(
@@ -219,15 +212,21 @@ def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
     figure = Figure(figsize=(4.2 * len(settings) + 1.2, 0.24 * len(QUESTIONS) + 1.6), layout="constrained")
     grid = figure.subplots(1, len(settings), squeeze=False, sharey=True)[0]
     for axes, (name, found) in zip(grid, settings.items(), strict=True):
-        shades = [[_shade(cells.get(maker)) for maker in CONTROL_MAPS] for cells in found["cells"].values()]
+        shades = [[_shade(cells, maker) for maker in CONTROL_MAPS] for cells in found["cells"].values()]
         axes.imshow(shades, cmap="RdYlGn_r", vmin=0, vmax=1, aspect="auto")
-        axes.set_xticks(
-            range(len(CONTROL_MAPS)), [_spoken(maker) for maker in CONTROL_MAPS], rotation=45, ha="right"
-        )
+        axes.set_xticks(range(len(CONTROL_MAPS)), [*map(_spoken, CONTROL_MAPS)], rotation=45, ha="right")
         axes.set_title(name, fontsize=9)
     rows = list(next(iter(settings.values()))["cells"])
     grid[0].set_yticks(range(len(rows)), rows, fontsize=8)
     return {result.name: figure}
+
+
+WORDS = """Six map-makers that never ask a model, by every measure. In brackets is the *null*: what the \
+measure itself gives for knowing nothing. A score in **bold** fools its measure, by this rule: the near end \
+of its 95 % interval is beyond the null's by more than {margin:g}, in the direction that is better. The last \
+column is the model's own map, by the same rule: there, bold is what one hopes for. A dash, or no row: the \
+measure has no meaning there.
+"""
 
 
 def section(result: Result, pictures: Pictures) -> str:
@@ -235,42 +234,24 @@ def section(result: Result, pictures: Pictures) -> str:
     parts = [
         "## Which measures do map-makers without knowledge fool?\n",
         f"{source(result)}\n",
-        "Six map-makers that never ask a model, by every measure. In brackets is the *null*: what the "
-        "measure itself gives for knowing nothing. A score in **bold** fools its measure, by this rule: the "
-        f"near end of its 95 % interval is beyond the null's by more than {result.config['margin']:g}, in "
-        "the direction that is better. The last column is the model's own map, by the same rule: there, bold "
-        "is what one hopes for. A dash, or no row: the measure has no meaning there.\n",
+        WORDS.format(margin=result.config["margin"]),
     ]
+    header = ["", *map(_spoken, CONTROL_MAPS), "the model's own"]
+    tables = {name: found["cells"] for name, found in result.values["settings"].items()}
     for name, found in result.values["settings"].items():
-        parts += [
-            f"### {name}\n",
-            f"{found['about']} {found['n_images']:,} pictures.\n",
-            _table(found["cells"]),
-        ]
-    parts += [_sentence(result), pictures.chart(result.name, "Red: the map-maker fools the measure")]
-    return "\n".join(parts)
-
-
-def _table(cells: Mapping[str, Mapping[str, Verdict]]) -> str:
-    header = ["", *(_spoken(maker) for maker in CONTROL_MAPS), "the model's own"]
-    rows = [
-        [row, *(_cell(found.get(maker)) for maker in (*CONTROL_MAPS, OWN))] for row, found in cells.items()
-    ]
-    return markdown_table(header, [row for row in rows if set(row[1:]) != {NOTHING}])
-
-
-def _sentence(result: Result) -> str:
-    """Which measures nobody fools in any setting."""
-    tables = [found["cells"] for found in result.values["settings"].values()]
+        rows = [[row, *(_cell(c.get(m)) for m in (*CONTROL_MAPS, OWN))] for row, c in tables[name].items()]
+        table = markdown_table(header, [row for row in rows if set(row[1:]) != {NOTHING}])
+        parts += [f"### {name}\n", f"{found['about']} {found['n_images']:,} pictures.\n", table]
     never = [
         row
-        for row in tables[0]
-        if not any(_shade(table[row].get(maker)) == 1 for table in tables for maker in CONTROL_MAPS)
+        for row in next(iter(tables.values()))
+        if not any(_shade(table[row], maker) == 1 for table in tables.values() for maker in CONTROL_MAPS)
     ]
-    return f"Fooled by nobody, in any of these settings: {', '.join(never) or 'none'}.\n"
+    parts.append(f"Fooled by nobody, in any of these settings: {', '.join(never) or 'none'}.\n")
+    return "\n".join([*parts, pictures.chart(result.name, "Red: the map-maker fools the measure")])
 
 
-def _cell(found: Verdict | None) -> str:
+def _cell(found: Mapping[str, Any] | None) -> str:
     value = None if found is None else bounds(found["score"])[0]
     if found is None or value is None:
         return NOTHING
@@ -279,17 +260,10 @@ def _cell(found: Verdict | None) -> str:
     return f"{shown} ({NOTHING if null is None else f'{null:.2f}'})"
 
 
-def _shade(found: Verdict | None) -> float:
-    known = None if found is None else found["fooled"]
+def _shade(cells: Mapping[str, Any], maker: str) -> float:
+    known = look_up(cells, maker, "fooled")
     return float("nan") if known is None else float(known)
 
 
 def _spoken(maker: str) -> str:
     return "the picture" if maker == "picture" else maker.replace("_", " ")
-
-
-def _end(found: Any, *, lowest: bool) -> float | None:
-    """The lower or upper end of an estimate, or its value if it has no interval."""
-    value, low, high = bounds(found)
-    end = low if lowest else high
-    return value if end is None else end

@@ -16,7 +16,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from experiments.bam.dataset import BamDataset
-from torchsite.data import Dataset
 from torchsite.randomness import make_rng
 from torchsite.shapes import ClassHeatmaps, Heatmaps, Images, Labels, Logits
 
@@ -106,11 +105,6 @@ def planted(n: int, *, side: int = 32, seed: int = 0) -> Planted:
     rows = torch.arange(n)
     made = BamDataset(pixels, objects, tints, regions, rows, bare, NAMES, TINTS, "planted", "test")
     return Planted(made, ColouredObjects(), TintedScenes())
-
-
-def named_right(found: Planted) -> Dataset:
-    """The pictures by object, for measures of one model."""
-    return found.pictures.labelled("object")
 
 
 def _pixels(images: Tensor) -> Tensor:

@@ -11,8 +11,9 @@ of the first is measured as well: before prototypes had to be readable.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from experiments.models import N_QUICK, pair_beside
 from experiments.registry import Arrays
 from experiments.section import Pictures, source
 from experiments.shown import pose_of
+from experiments.tables import CONSISTENCY
 from torchsite.data import Dataset, batches, load_dataset, to_float
 from torchsite.evaluation.cached import cached
 from torchsite.metrics import Accuracy, Measure, Poses, PrototypeLikeness, PrototypeRecognition, plain
@@ -38,19 +40,10 @@ RECIPES: Mapping[str, str] = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"
 MODELS = ("now", "before")
 
 # What was aimed at: shares that both judges name, and the accuracies of the models before.
+AIMS = ("untransformed", "transformed", "accuracy, upright", "accuracy, posed")
 TARGETS: Mapping[str, Mapping[str, float]] = {
-    "mnist": {
-        "untransformed": 0.95,
-        "transformed": 0.90,
-        "accuracy, upright": 0.9959,
-        "accuracy, posed": 0.9858,
-    },
-    "fashion_mnist": {
-        "untransformed": 0.80,
-        "transformed": 0.70,
-        "accuracy, upright": 0.9374,
-        "accuracy, posed": 0.8733,
-    },
+    "mnist": dict(zip(AIMS, (0.95, 0.90, 0.9959, 0.9858), strict=True)),
+    "fashion_mnist": dict(zip(AIMS, (0.80, 0.70, 0.9374, 0.8733), strict=True)),
 }
 VIEWS: Mapping[str, str] = {"untransformed": "upright", "transformed": "posed"}
 JUDGE_EPOCHS = 3.0
@@ -79,17 +72,16 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
 def named(recipe: str, model: SITE, test: Dataset, folder: Path, quick: bool) -> dict[str, Any]:
     """How well the judges know pictures, and what they say of the prototypes of a model and of its first."""
     train = load_dataset("mnist_sample" if quick else recipe, "train")[: N_QUICK["train"] if quick else None]
+    family = model.config.family
     judges = {
-        name: make_judge(
-            name, train, model.config.family, folder / f"{recipe}-{name}.safetensors", JUDGE_EPOCHS
-        )
+        name: make_judge(name, train, family, folder / f"{recipe}-{name}.safetensors", JUDGE_EPOCHS)
         for name in JUDGES
     }
-    values = {
-        "classes": list(test.classes),
-        "judges": {name: accuracy(judge, test, model) for name, judge in judges.items()},
-        "now": measured(model, test, judges),
+    known = {
+        name: Accuracy(lambda images, _: images[:, 0], judge, poses=Poses(family, n=1))
+        for name, judge in judges.items()
     }
+    values = {"classes": list(test.classes), "judges": fed(known, test), "now": measured(model, test, judges)}
     before = beginning(folder.with_name(recipe) / "site")
     return values if before is None else values | {"before": measured(before, test, judges)}
 
@@ -106,29 +98,24 @@ def beginning(run: Path) -> SITE | None:
 def measured(model: SITE, test: Dataset, judges: Mapping[str, nn.Module]) -> dict[str, Any]:
     """What the judges say of the prototypes, and how prototypes resemble and follow the pictures."""
     shared = cached(model.eval())
-    poses = Poses(model.config.family, n=1)
-    options: dict[str, Any] = {"n_classes": model.config.n_classes, "poses": poses}
+    options: dict[str, Any] = {"n_classes": model.config.n_classes, "poses": Poses(model.config.family, n=1)}
     measures: dict[str, Measure] = {
-        name: PrototypeRecognition(shared, shared, judge=judge, **options) for name, judge in judges.items()
-    }
-    measures |= {
+        **{name: PrototypeRecognition(shared, shared, judge=one, **options) for name, one in judges.items()},
         "likeness": PrototypeLikeness(shared, shared, **options),
         "accuracy": Accuracy(shared, shared, **options),
     }
-    for number_, (images, labels) in enumerate(batches(test, BATCH)):
-        indices = number_ * BATCH + torch.arange(len(images))
+    return fed(measures, test, shared.forget)
+
+
+def fed(
+    measures: Mapping[str, Measure], test: Dataset, forget: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """What the measures find on the test pictures; after each batch the model may forget."""
+    for start, (images, labels) in zip(range(0, len(test), BATCH), batches(test, BATCH), strict=True):
         for measure in measures.values():
-            measure.update(images, labels, labels, indices)
-        shared.forget()
+            measure.update(images, labels, labels, start + torch.arange(len(images)))
+        forget()
     return {name: plain(measure.result()) for name, measure in measures.items()}
-
-
-def accuracy(judge: nn.Module, test: Dataset, model: SITE) -> Any:
-    """How often a judge is right about pictures, upright and posed: the most to hope for with prototypes."""
-    measure = Accuracy(lambda images, _: images[:, 0], judge, poses=Poses(model.config.family, n=1))
-    for number_, (images, labels) in enumerate(batches(test, BATCH)):
-        measure.update(images, labels, labels, number_ * BATCH + torch.arange(len(images)))
-    return plain(measure.result())
 
 
 def drawn(model: SITE, test: Dataset) -> dict[str, Tensor]:
@@ -163,27 +150,16 @@ def section(result: Result, pictures: Pictures) -> str:
     """The judges' answers beside what was aimed at, what they say of real pictures, and what was before."""
     parts = [f"## Prototypes that strangers can read\n\n{source(result)}\n"]
     for recipe, title in RECIPES.items():
-        values = result.values[recipe]
+        values, aims = result.values[recipe], TARGETS[recipe]
         models = {which: values[which] for which in MODELS if which in values}
-        rows = [
-            [
-                f"named by the {judge} judge, {spoken}",
-                *(score(model, judge, view) for model in models.values()),
-                number(TARGETS[recipe][view], 2),
-                score(values["judges"], judge, view),
-            ]
-            for view, spoken in VIEWS.items()
-            for judge in values["judges"]
-        ]
-        rows += [
-            [
-                name,
-                *(score(model, *path) for model in models.values()),
-                number(TARGETS[recipe].get(name)),
-                NOTHING,
-            ]
-            for name, path in OTHERS.items()
-        ]
+        rows = []
+        for view, judge in product(VIEWS, values["judges"]):
+            scores = (score(model, judge, view) for model in models.values())
+            aim, known = number(aims[view], 2), score(values["judges"], judge, view)
+            rows.append([f"named by the {judge} judge, {VIEWS[view]}", *scores, aim, known])
+        for name, path in OTHERS.items():
+            scores = (score(model, *path) for model in models.values())
+            rows.append([name, *scores, number(aims.get(name)), NOTHING])
         floor, n = values["now"]["likeness"]["nearest_floor"], result.config["recipes"][recipe]["n_images"]
         parts.append(
             f"### {title}\n\nAll prototypes of {n:,} test pictures.\n\n"
@@ -201,8 +177,5 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
     "accuracy, posed": ("accuracy", "transformed"),
     "nearest prototype is the predicted class', upright": ("likeness", "nearest"),
     "nearest prototype is the predicted class', posed": ("likeness", "nearest_transformed"),
-    "consistency of prototypes, raw": ("likeness", "consistency", "raw"),
-    "consistency of prototypes, floor": ("likeness", "consistency", "floor"),
-    "consistency of prototypes, calibrated": ("likeness", "consistency", "calibrated"),
-    "consistency of prototypes, centred": ("likeness", "consistency", "centred"),
+    **{f"consistency of prototypes, {name}": ("likeness", "consistency", name) for name in CONSISTENCY},
 }

@@ -220,7 +220,7 @@ def kept(rows: Sequence[Row], keep: Keep) -> list[Row]:
     """One line for each explainer on each model, with what is kept of its rows."""
     lines: dict[tuple[str, str], Row] = {}
     for row in rows:
-        about = {key: value for key, value in row.items() if key not in ("metric", "values")}
+        about = {key: value for key, value in row.items() if key not in ("metric", "values", "part")}
         line = lines.setdefault((row["model"], row["method"]), about)
         if row["values"] is None:
             line["reason"] = row["reason"]

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from PIL import Image, ImageDraw
 
 from experiments.bam.dataset import BamDataset, compose
@@ -24,7 +23,6 @@ from experiments.bam.models import Models, models_beside
 from experiments.bam.pairs import POSES
 from experiments.bam.sheet import SHEET, Sheet, draw_sheets, make_sheet
 from experiments.cache import save_result
-from experiments.registry import Arrays
 from experiments.section import Pictures, source
 from experiments.shown import open_photograph
 from torchsite.data import Dataset, to_float
@@ -42,19 +40,16 @@ def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
     models = models_beside(folder, quick=quick, progress=progress)
     methods = [method for method in SHEET if not quick or method in QUICK_METHODS]
     sheet, arrays = make_sheet(models, photograph(models["site"]), methods)
-    weights = {kind: one.weights for kind, one in models.items()}
     config = {
         "quick": quick,
-        "weights": weights,
+        "weights": {kind: one.weights for kind, one in models.items()},
         "sources": ["scikit-image's chelsea.png", "scikit-learn's china.jpg"],
     }
     result = Result("bam_photograph", {"sheet": sheet}, config, 0, time.monotonic() - started)
     return save_result(result, folder, arrays)
 
 
-def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
-    """The picture as it is, and moved, with the maps of all methods."""
-    return draw_sheets(result, arrays)
+figures = draw_sheets
 
 
 def section(result: Result, pictures: Pictures) -> str:

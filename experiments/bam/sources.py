@@ -57,13 +57,6 @@ def load_bam(
     request = Request(
         "bam", split, place, size, seed=seed, progress=progress, skip_unreadable=skip_unreadable
     )
-    return read_bam(request, objects, per_pair)
-
-
-def read_bam(request: Request, objects: str, per_pair: int | None) -> BamDataset:
-    """What `load_bam` does, for a request."""
-    if request.verify:
-        raise ConfigError("bam is composed and has no published checksums: call without verify=True")
     folder = _bam_folder(request, objects)
     scenes = list_split(folder / "scenes", request)
     cutouts = list_split(folder / f"objects_{objects}", request, group=photo)
