@@ -1,20 +1,16 @@
 """`torchsite reproduce`: the tables of the paper and our studies, in a checkout."""
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from torchsite.cli.inputs import names
-from torchsite.cli.terminal import AsJson, say_figures, say_json, terminal
-from torchsite.errors import ConfigError, NotApplicableError, TorchsiteError
-
-ALL = "all"
+from torchsite.cli.terminal import AsJson
+from torchsite.errors import NotApplicableError
 
 
 def reproduce(
@@ -54,70 +50,16 @@ def reproduce(
 
     torchsite reproduce leaderboard --add mine.py --only mine,site
     """
-    registry = part("registry")
+    command = experiments_command()
     if not name:
-        _list_experiments(registry.EXPERIMENTS, as_json)
+        command.list_experiments(as_json)
         return
-    if publish and quick:
-        raise ConfigError("--publish is for whole runs: leave --quick away")
-    if name == ALL and quick:
-        raise ConfigError("`all` is for whole runs: leave --quick away, or name one experiment")
-    chosen = [registry.find_experiment(name)] if name != ALL else _planned(registry.plan(out))
-    checkout = part("publish").find_checkout(Path.cwd()) if publish else None
     rows = {"only": names(only), "add": add} if only or add is not None else {}
-    failed = []
-    for experiment in chosen:
-        try:
-            _one(experiment, out, rows, checkout, quick=quick, as_json=as_json)
-        except TorchsiteError as error:
-            if name != ALL:
-                raise
-            terminal(stderr=True).print(f"{experiment.name}: {error}")
-            failed.append(experiment.name)
-    if failed:
-        raise NotApplicableError(f"{len(failed)} of {len(chosen)} could not be run: {', '.join(failed)}")
+    command.run_experiments(name, out, rows, quick=quick, publishing=publish, as_json=as_json)
 
 
-def _planned(plan: Sequence[tuple[Any, bool]]) -> list[Any]:
-    """What is not done yet, after a table of what is and what the rest costs."""
-    from rich.table import Table
-
-    table = Table("experiment", "CPU minutes", "state")
-    for experiment, done in plan:
-        table.add_row(experiment.name, f"{experiment.minutes:g}", "done" if done else "to do")
-    left = [experiment for experiment, done in plan if not done]
-    terminal(stderr=True).print(table)
-    minutes = sum(experiment.minutes for experiment in left)
-    terminal(stderr=True).print(
-        f"{len(left)} of {len(plan)} to do, about {minutes / 60:.0f} hours of one core; delete a result from "
-        "the folder of its run to have it measured again"
-    )
-    return left
-
-
-def _one(
-    experiment: Any, out: Path, rows: Mapping[str, Any], checkout: Path | None, *, quick: bool, as_json: bool
-) -> None:
-    from torchsite.report.format import headline
-
-    publishing = part("publish")
-    place = out / (f"{experiment.name}-quick" if quick else experiment.name)
-    result = experiment.run(place, quick=quick, progress=terminal(stderr=True).is_terminal, **rows)
-    drawn = publishing.draw_figures(experiment, place)
-    published = [] if checkout is None else publishing.publish(experiment, place, checkout)
-    if as_json:
-        say_json(asdict(result))
-        return
-    say_figures(headline(result))
-    for path in drawn:
-        terminal().print(f"figure: {path}")
-    terminal().print(f"the result file is in {place}")
-    for path in published:
-        terminal().print(f"published: {path}")
-
-
-def part(name: str) -> ModuleType:
-    """A module of the experiments of the checkout that this package is imported from; an error elsewhere.
+def experiments_command() -> ModuleType:
+    """`experiments.command` of the checkout that this package is imported from; an error elsewhere.
 
     Nothing is searched: the one place is beside the `src` that holds this very file.
     """
@@ -130,22 +72,9 @@ def part(name: str) -> ModuleType:
         )
     if str(root) not in sys.path:
         sys.path.append(str(root))
-    found = import_module(f"experiments.{name}")
+    found = import_module("experiments.command")
     if Path(str(found.__file__)).parent != package:
         raise NotApplicableError(
             f"`experiments` is {found.__file__} here, expected {package}: another package has that name"
         )
     return found
-
-
-def _list_experiments(experiments: Mapping[str, Any], as_json: bool) -> None:
-    from rich.table import Table
-
-    shows = {name: experiment.shows for name, experiment in experiments.items()}
-    if as_json:
-        say_json(shows)
-        return
-    table = Table("experiment", "shows")
-    for row in shows.items():
-        table.add_row(*row)
-    terminal().print(table)
