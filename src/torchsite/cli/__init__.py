@@ -37,19 +37,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+FREE = {"allow_extra_args": True, "ignore_unknown_options": True}  # fields of the recipe, as options
 app.command()(demo.demo)
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
-app.command()(explain.explain)
-app.command()(measure.evaluate)
-app.command()(measure.report)
-app.command()(compare.compare)
-app.command()(reproduce.reproduce)
-app.command()(export.export)
-app.command()(gallery.gallery)
-app.command()(serve.serve)
-app.command()(page.page)
-app.command()(inspect.data)
-app.command()(inspect.models)
+app.command(context_settings=FREE)(train.train)
+for command in (
+    *(explain.explain, measure.evaluate, measure.report, compare.compare, reproduce.reproduce),
+    *(export.export, gallery.gallery, serve.serve, page.page, inspect.data, inspect.models),
+):
+    app.command()(command)
 
 
 def main() -> NoReturn:

@@ -14,28 +14,14 @@ import torch
 
 from torchsite.data.dataset import Dataset
 from torchsite.data.imagecache import Listing, load_pictures
+from torchsite.data.pictures import STACKED
 from torchsite.data.request import Request
 from torchsite.errors import DataError
 from torchsite.files import printable
 from torchsite.randomness import Rng, make_rng
 
-EXTENSIONS = (
-    ".bmp",
-    ".dcm",
-    ".dicom",
-    ".gif",
-    ".jpe",
-    ".jpeg",
-    ".jpg",
-    ".npy",
-    ".pbm",
-    ".pgm",
-    ".png",
-    ".ppm",
-    ".tif",
-    ".tiff",
-    ".webp",
-)
+PLAIN = (".bmp", ".gif", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".ppm", ".webp")
+EXTENSIONS = tuple(sorted([*PLAIN, *STACKED]))
 VALIDATION = ("val", "valid", "validation")
 SPLIT_FOLDERS = {"train": ("train", "training"), "test": ("test", *VALIDATION)} | {
     name: (name, *VALIDATION, "test") for name in VALIDATION

@@ -20,14 +20,12 @@ from torchsite.data import Dataset, load_dataset
 from torchsite.errors import ConfigError, NotApplicableError, did_you_mean
 from torchsite.evaluation.comparison import MODEL, Cell, Comparison
 from torchsite.evaluation.feed import Regions, describe_regions, feed, known_regions
-from torchsite.evaluation.fingerprints import describe_options, fingerprint
+from torchsite.evaluation.fingerprints import describe_options, fingerprint, weights_of
 from torchsite.metrics import METRICS, Explainer, Poses, as_explainer, plain
 from torchsite.shapes import Images, Labels
 from torchsite.transforms import TransformFamily
 
 Watch = Callable[[str, int, int], None]
-
-__all__ = ["MODEL", "Cell", "Comparison", "Regions", "Watch", "compare"]
 
 
 def compare(
@@ -75,7 +73,8 @@ def compare(
             continue
         empty = Cell(method, metric, settings)
         usual = {"poses": poses, "n_classes": len(dataset.classes), **asked}
-        told = partial(_told, watch, f"{metric} of {method}", number, len(keys), len(dataset))
+        label, n = f"{metric} of {method}", len(dataset)
+        told = None if watch is None else partial(_told, watch, label, number * n, len(keys) * n)
         cell = _measured(empty, rows[method], usual, dataset, batch_size, places, told)
         comparison = comparison.with_cell(cell)
         if out is not None:
@@ -105,7 +104,7 @@ def _measured(
     data: Dataset,
     batch_size: int,
     regions: Regions | None,
-    told: Callable[[int], None],
+    told: Callable[[int], None] | None,
 ) -> Cell:
     """The cell filled; a method or measure that does not apply gives its reason."""
     start = time.perf_counter()
@@ -125,9 +124,8 @@ def _measured(
     )
 
 
-def _told(watch: Watch | None, label: str, number: int, n_cells: int, n_pictures: int, seen: int) -> None:
-    if watch is not None:
-        watch(label, number * n_pictures + seen, n_cells * n_pictures)
+def _told(watch: Watch, label: str, done: int, total: int, seen: int) -> None:
+    watch(label, done + seen, total)
 
 
 def _dataset(data: Dataset | str, limit: int | None) -> Dataset:
@@ -184,7 +182,7 @@ def _config(model: nn.Module, dataset: Dataset, poses: Poses, batch_size: int) -
     """Everything that a cell depends on, as plain data."""
     return {
         "model": type(model).__name__,
-        "weights": fingerprint(*model.state_dict().values()),
+        "weights": weights_of(model),
         "data": dataset.title,
         "pictures": fingerprint(dataset.images, dataset.labels),
         "n_images": len(dataset),

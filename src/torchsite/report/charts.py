@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from torchsite.evaluation.compare import Comparison
+from torchsite.evaluation.comparison import Comparison
 from torchsite.model.drawing import PlainFigure
 from torchsite.objective import Term
 from torchsite.report.format import bounds, method_name

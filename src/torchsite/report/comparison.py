@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from torchsite.evaluation.compare import MODEL, Cell, Comparison
+from torchsite.evaluation.comparison import MODEL, Cell, Comparison
 from torchsite.files import csv_table, write_atomically
 from torchsite.metrics import METRICS
 from torchsite.model.drawing import PlainFigure

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from metric_models import Templates, convnet, gradient
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, NotApplicableError
-from torchsite.evaluation.compare import MODEL, Comparison, compare
+from torchsite.evaluation.compare import compare
+from torchsite.evaluation.comparison import MODEL, Comparison
 from torchsite.metrics import METRICS, Measure, strokes
 from torchsite.randomness import make_rng
 from torchsite.report.comparison import draw, save_report, to_csv, to_markdown, to_rich
