@@ -6,12 +6,16 @@ Cost:     2,000 MNIST pictures under two transforms, five methods on 200 of them
 The pictures are a random sample in random order, whatever order the data has: batches of one class would
 raise the mismatched floor. Row numbers in the result are those of the data that was passed.
 
-| of one class for each picture | of labels, of which several may be true | |---|---| | the measures of
-`evaluate` | labels, mean, right_answers: the figures of each label (`answers.py`); posed: in poses | |
-answers: confusion, calibration, each class | curves: sensitivity against false alarms, precision against it |
-| comparison: methods beside the model's own maps | self_consistency of the likeliest label's map | |
-examples: one of each class that it recognises | examples: for each label the picture surest to have it | |
-mistakes: the most confident, as they are and in poses | mistakes: the answers furthest on the wrong side |
+What the result holds depends on the data: one class for each picture, or labels of which several may be true.
+
+| one class | several labels |
+|---|---|
+| the measures of `evaluate` | labels, mean, right_answers: the figures of each label (`answers.py`) |
+| answers: confusion, calibration, each class | posed: the same figures in poses |
+| comparison: other methods beside the model's own maps | curves: ROC, precision against sensitivity |
+| examples: one picture of each class that is recognised | examples: for each label the surest picture |
+| mistakes: the most confident, as they are and in poses | mistakes: the answers furthest off |
+| self_consistency, frame_control, patch_deletion … | self_consistency: of the likeliest label's map |
 """
 
 import time
@@ -102,14 +106,16 @@ def examine(
     poses = Poses(model.config.family, n_transforms, seed)
     found = evaluate(model, sample, poses=poses, batch_size=batch_size, n_probed=n_probed, watch=watch)
     values |= {**found.values, **_of_classes(model, sample, rows, poses, batch_size)}
-    named = () if isinstance(methods, Mapping) else methods
-    chosen = methods if isinstance(methods, Mapping) else [name for name in named if applies(name, model)]
+    chosen, options = methods, {}
+    if not isinstance(methods, Mapping):
+        chosen = [name for name in methods if applies(name, model)]
+        options = {name: known for name in chosen if (known := options_of(name, model))}
     if chosen:
         compared = compare(
             model,
             data=sample[:n_compared],
             methods=chosen,
-            method_options={name: options for name in chosen if (options := _options(name, named, model))},
+            method_options=options,
             metrics=METRICS_SHOWN,
             family=poses.family,
             n_transforms=n_transforms,
@@ -124,10 +130,6 @@ def examine(
         "n_transforms": n_transforms,
     }
     return Result("examination", values, config, seed, time.monotonic() - started)
-
-
-def _options(name: str, named: Sequence[str], model: SITE | BlackBox) -> dict[str, Any]:
-    return options_of(name, model) if name in named else {}
 
 
 def _of_classes(

@@ -7,6 +7,7 @@ mistakes. The pose of a picture is the first of those in which it was measured.
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -25,8 +26,6 @@ from torchsite.shapes import Heatmaps, Images, Labels
 from torchsite.training.run_folder import fingerprint
 from torchsite.transforms import AffineTransform, Transform, TransformFamily
 
-Entries = Sequence[Mapping[str, Any]]
-
 BESIDE = ("gradient", "grad_cam")  # shown beside SITE's own, or alone on a black box
 MOST_EXAMPLES = 10
 N_SAMPLES = 10
@@ -34,18 +33,10 @@ N_ANGLES = 7
 N_EXPLAINED = 4  # pictures of which the evidence for all classes is shown
 
 
-class MovedExamples(NamedTuple):
+class Moved(NamedTuple):
     """Pictures, the same moved, and by method I(x), T(I x), I(T x)."""
 
     images: Images
-    moved: Images
-    maps: Mapping[str, Carried]
-
-
-class TurnedExample(NamedTuple):
-    """One picture at several angles, and by method T(I x) and I(T x) at each."""
-
-    angles: Tensor
     moved: Images
     maps: Mapping[str, Carried]
 
@@ -67,11 +58,15 @@ class Mistakes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Illustrations:
-    """All pictures and maps of a report; `samples` are the first pictures of each class."""
+    """All pictures and maps of a report; `samples` are the first pictures of each class.
+
+    `moving` has one picture of each class in a pose, `turning` one picture at each of `angles`.
+    """
 
     samples: tuple[Images, ...]
-    moving: MovedExamples
-    turning: TurnedExample
+    moving: Moved
+    angles: Float[Tensor, " angles"]
+    turning: Moved
     classes: Explanation | None
     mistakes: Mapping[str, Mistakes]
 
@@ -92,16 +87,6 @@ class LabelIllustrations(NamedTuple):
     mistakes: LabelMaps
 
 
-def _label_maps(model: SITE | BlackBox, data: Dataset, result: Result, entries: Entries) -> LabelMaps:
-    images = _pictures(data, entries)
-    moved = _poses(result, entries)(images) if entries else images
-    if not isinstance(model, SITE) or not entries:
-        return LabelMaps(images, None, moved, None)
-    labels = torch.tensor([entry["label"] for entry in entries])
-    maps, moved_maps = (model.explain(each).heatmaps(classes=labels).detach() for each in (images, moved))
-    return LabelMaps(images, maps, moved, moved_maps)
-
-
 def illustrate(model: SITE | BlackBox, data: Dataset, result: Result) -> Illustrations | LabelIllustrations:
     """Explain what the report of `result` shows; `data` are the pictures that were examined."""
     if fingerprint(data) != result.config["fingerprint"]:
@@ -110,30 +95,27 @@ def illustrate(model: SITE | BlackBox, data: Dataset, result: Result) -> Illustr
             f"pass the data that was examined, whole and in the same order"
         )
     examples, mistakes = result.values["examples"], result.values["mistakes"]
+    family = TransformFamily.from_mapping(result.config["family"])
+    poses = Poses(family, result.config.get("n_transforms", 1), result.seed)
+    chosen = partial(_Chosen, data, poses)
     if "labels" in result.values:
         both = (examples[:MOST_EXAMPLES], mistakes)
-        return LabelIllustrations(*(_label_maps(model, data, result, entries) for entries in both))
+        return LabelIllustrations(*(_label_maps(model, chosen(entries)) for entries in both))
+    shown, first, few = (chosen(examples[:n]) for n in (MOST_EXAMPLES, 1, N_EXPLAINED))
+    angles = turning_angles(family.max_rotation or 90.0)
+    images, said = first.images.repeat(N_ANGLES, 1, 1, 1), first.column("predicted").repeat(N_ANGLES)
     return Illustrations(
         samples=_samples(data),
-        moving=_moving(model, data, result, examples[:MOST_EXAMPLES]),
-        turning=_turning(model, data, result, examples[:1]),
-        classes=model.explain(_pictures(data, examples[:N_EXPLAINED])) if isinstance(model, SITE) else None,
+        moving=_moved(model, shown.images, shown.column("predicted"), shown.transform),
+        angles=angles,
+        turning=_moved(model, images, said, AffineTransform.rotation(angles)),
+        classes=model.explain(few.images) if isinstance(model, SITE) else None,
         mistakes={
-            pose: _mistakes(model, data, result, pose, entries)
+            pose: _mistakes(model, chosen(entries), posed=pose == "transformed")
             for pose, entries in mistakes.items()
             if entries
         },
     )
-
-
-def _samples(data: Dataset) -> tuple[Images, ...]:
-    first = [(data.labels == label).nonzero()[:N_SAMPLES, 0] for label in range(len(data.classes))]
-    return tuple(to_float(data.images[rows]) for rows in first[:MOST_EXAMPLES])
-
-
-def _moving(model: SITE | BlackBox, data: Dataset, result: Result, entries: Entries) -> MovedExamples:
-    images, labels, transform = _pictures(data, entries), _said(entries), _poses(result, entries)
-    return MovedExamples(images, transform(images), _carried(model, images, labels, transform))
 
 
 def turning_angles(reach: float) -> Float[Tensor, " angles"]:
@@ -143,50 +125,59 @@ def turning_angles(reach: float) -> Float[Tensor, " angles"]:
     return (torch.arange(N_ANGLES, dtype=torch.float64) - N_ANGLES // 2) * (360 / N_ANGLES)
 
 
-def _turning(model: SITE | BlackBox, data: Dataset, result: Result, entries: Entries) -> TurnedExample:
-    reach = TransformFamily.from_mapping(result.config["family"]).max_rotation or 90.0
-    angles = turning_angles(reach)
-    turns = AffineTransform.rotation(angles)
-    images, labels = _pictures(data, entries).repeat(N_ANGLES, 1, 1, 1), _said(entries).repeat(N_ANGLES)
-    return TurnedExample(angles, turns(images), _carried(model, images, labels, turns))
+@dataclass(frozen=True)
+class _Chosen:
+    """The pictures that entries of a result name, each with its pose."""
+
+    data: Dataset
+    poses: Poses
+    entries: Sequence[Mapping[str, Any]]
+
+    def column(self, name: str) -> Labels:
+        """The numbers that the entries have under a name."""
+        return torch.tensor([entry[name] for entry in self.entries], dtype=torch.long)
+
+    @property
+    def images(self) -> Images:
+        """The pictures as they are, in [0, 1]."""
+        return to_float(self.data.images[self.column("row")])
+
+    @property
+    def transform(self) -> Transform:
+        """The first pose of each picture, as it was measured."""
+        return self.poses.of(self.column("position"), 0)
 
 
-def _mistakes(model: SITE | BlackBox, data: Dataset, result: Result, pose: str, entries: Entries) -> Mistakes:
-    images, said = _pictures(data, entries), _said(entries)
-    if pose == "transformed":
-        images = _poses(result, entries)(images)
-    if not isinstance(model, SITE):
-        return Mistakes(images, None)
-    explanation, labels = model.explain(images), torch.tensor([entry["label"] for entry in entries])
-    true, wrong = explanation.heatmaps(classes=labels), explanation.heatmaps(classes=said)
-    return Mistakes(images, MistakeMaps(true, wrong, explanation.contrast(labels, said)))
+def _samples(data: Dataset) -> tuple[Images, ...]:
+    first = [(data.labels == label).nonzero()[:N_SAMPLES, 0] for label in range(len(data.classes))]
+    return tuple(to_float(data.images[rows]) for rows in first[:MOST_EXAMPLES])
 
 
-def _carried(
-    model: SITE | BlackBox, images: Images, labels: Labels, transform: Transform
-) -> dict[str, Carried]:
+def _moved(model: SITE | BlackBox, images: Images, classes: Labels, transform: Transform) -> Moved:
     """The maps of the model's own explanation, where it has one, and of those of BESIDE that apply to it."""
     found = {}
     for name in ("self_explanation", *BESIDE):
         if applies(name, model):
             with suppress(NotApplicableError):
                 method = METHODS[name](model, **options_of(name, model))
-                found[name] = carry_and_renew(method, images, labels, transform)
-    return found
+                found[name] = carry_and_renew(method, images, classes, transform)
+    return Moved(images, transform(images), found)
 
 
-def _pictures(data: Dataset, entries: Entries) -> Images:
-    """The pictures that entries of a result name, in [0, 1]."""
-    return to_float(data.images[torch.tensor([entry["row"] for entry in entries], dtype=torch.long)])
+def _mistakes(model: SITE | BlackBox, chosen: _Chosen, *, posed: bool) -> Mistakes:
+    images = chosen.transform(chosen.images) if posed else chosen.images
+    if not isinstance(model, SITE):
+        return Mistakes(images, None)
+    explanation, labels, said = model.explain(images), chosen.column("label"), chosen.column("predicted")
+    true, wrong = explanation.heatmaps(classes=labels), explanation.heatmaps(classes=said)
+    return Mistakes(images, MistakeMaps(true, wrong, explanation.contrast(labels, said)))
 
 
-def _said(entries: Entries) -> Labels:
-    """What the model said."""
-    return torch.tensor([entry["predicted"] for entry in entries], dtype=torch.long)
-
-
-def _poses(result: Result, entries: Entries) -> Transform:
-    """The first pose of each picture, as it was measured."""
-    family = TransformFamily.from_mapping(result.config["family"])
-    positions = torch.tensor([entry["position"] for entry in entries], dtype=torch.long)
-    return Poses(family, result.config.get("n_transforms", 1), result.seed).of(positions, 0)
+def _label_maps(model: SITE | BlackBox, chosen: _Chosen) -> LabelMaps:
+    images = chosen.images
+    moved = chosen.transform(images) if chosen.entries else images
+    if not isinstance(model, SITE) or not chosen.entries:
+        return LabelMaps(images, None, moved, None)
+    labels = chosen.column("label")
+    maps, moved_maps = (model.explain(each).heatmaps(classes=labels).detach() for each in (images, moved))
+    return LabelMaps(images, maps, moved, moved_maps)

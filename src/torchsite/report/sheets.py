@@ -53,7 +53,7 @@ def draw_moving(shown: Illustrations, result: Result) -> Figure:
 
 def draw_turning(shown: Illustrations) -> Figure:
     """One picture turned step by step: the explanation of each pose below the turned explanation."""
-    angles, turned, maps = shown.turning
+    angles, (_, turned, maps) = shown.angles, shown.turning
     figure, grid = new_figure(1 + 2 * len(maps), len(angles), 0.95)
     figure.set_figwidth(figure.get_figwidth() + 1.0)  # room for the names of the rows
     for column, axes in enumerate(grid[0]):
