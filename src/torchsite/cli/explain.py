@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,12 +11,10 @@ from torchsite.cli.terminal import AsJson, say_json, terminal, watching
 from torchsite.errors import ConfigError, DataError, did_you_mean
 
 if TYPE_CHECKING:
-    from torchsite.cli.explain_output import AskedClasses
+    from torchsite.cli.explain_output import Answer
     from torchsite.model import SITE
 
-
 Tiles = Literal["none", "fit", "native"]
-Read = tuple[Task, Any, int]  # a picture, the explanation of its batch (or its own), and its row there
 
 
 def explain(
@@ -76,32 +74,28 @@ def explain(
 
     torchsite explain digits --class 7 --format npz --json
     """
-    from torchsite.cli.explain_output import AskedClasses, sentence, summary, write
+    from torchsite.cli.explain_output import sentence
     from torchsite.cli.read_out import ReadOut
 
     loaded = open_site(model)
-    question = AskedClasses(chosen, why)
     check_classes(loaded.classes, [chosen, *(why or ())])
     if tiles != "none" and (format != "png" or abstain is not None):
         raise ConfigError("--tiles writes overlays, regions and tables: leave out --format and --abstain")
     tasks, failed, config = plan(pictures, out, format), 0, loaded.config
     also = ReadOut(out, config.image_shape, loaded.classes, overlay, regions, csv, config.margin)
-    console, checked = terminal(), csv is not None or abstain is not None
+    console, checked = terminal(), tiles == "none" and (csv is not None or abstain is not None)
     with watching("explaining", enabled=not console.is_terminal) as watch:
         for start in range(0, len(tasks), batch_size):
             batch = tasks[start : start + batch_size]
-            read, problems = _explained(loaded, batch, tiles)
-            checks = deletion_checks(loaded, read, question) if checked and tiles == "none" else {}
-            for number, (task, explanation, index) in enumerate(read):
-                line = {"picture": str(task.picture)} | summary(explanation, index, question)
-                if number in checks:
+            answers, problems = _explained(loaded, batch, tiles, chosen, why)
+            checks = deletion_checks(loaded, answers) if checked and answers else None
+            for number, answer in enumerate(answers):
+                line = {"picture": str(answer.task.picture)} | answer.summary()
+                if checks is not None:
                     line["deletion_check"] = round(checks[number], 4)
                     line |= {} if abstain is None else {"abstain": checks[number] < abstain}
-                if tiles == "none":
-                    write(explanation, index, question, task.target, format)
-                line["written"] = str(task.target if tiles == "none" else out)
-                label = question.classes(explanation, index)[0]
-                also.write(task.picture, task.target, explanation, index, label, line)
+                line["written"] = str(answer.write(format) if tiles == "none" else out)
+                also.write(answer, line)
                 say_json(line) if as_json else console.print(sentence(line))
             for task, problem in problems:
                 also.failed(task.picture, problem)
@@ -123,11 +117,12 @@ def check_classes(known: Sequence[str], names: Sequence[str | None]) -> None:
 
 
 def _explained(
-    model: "SITE", batch: Sequence[Task], tiles: Tiles
-) -> tuple[list[Read], list[tuple[Task, str]]]:
+    model: "SITE", batch: Sequence[Task], tiles: Tiles, chosen: str | None, why: tuple[str, str] | None
+) -> tuple[list["Answer"], list[tuple[Task, str]]]:
     """The pictures of a batch that can be read, explained at once or each in tiles; the others and why."""
     import torch
 
+    from torchsite.cli.explain_output import Answer
     from torchsite.data.pictures import read_picture, read_whole
     from torchsite.model.tiles import explain_tiled
 
@@ -141,22 +136,21 @@ def _explained(
             readable.append(task)
         except DataError as error:
             problems.append((task, str(error)))
-    if tiles != "none":
-        return [
-            (task, explain_tiled(model, image[None]), 0) for task, image in zip(readable, images, strict=True)
-        ], problems
-    explanation: Any = model.explain(torch.stack(images)) if images else None
-    return [(task, explanation, index) for index, task in enumerate(readable)], problems
+    if tiles == "none" and images:
+        together = model.explain(torch.stack(images))
+        answers = [Answer(task, together, row, chosen, why) for row, task in enumerate(readable)]
+    else:
+        pairs = zip(readable, images, strict=True)
+        answers = [Answer(task, explain_tiled(model, image[None]), 0, chosen, why) for task, image in pairs]
+    return answers, problems
 
 
-def deletion_checks(model: "SITE", read: Sequence[Read], question: "AskedClasses") -> dict[int, float]:
-    """What the deletion check of each picture found."""
+def deletion_checks(model: "SITE", answers: Sequence["Answer"]) -> list[float]:
+    """What the deletion check finds of each picture of a batch."""
     import torch
 
     from torchsite.metrics.patch_deletion import deletion_check
 
-    if not read:
-        return {}
-    explanation = read[0][1]
-    classes = torch.tensor([question.classes(explanation, index)[0] for _, _, index in read])
-    return dict(enumerate(deletion_check(model, explanation, classes).tolist()))
+    classes = torch.tensor([answer.classes[0] for answer in answers])
+    found: list[float] = deletion_check(model, answers[0].explanation, classes).tolist()
+    return found

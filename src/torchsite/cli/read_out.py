@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from PIL import Image
 from torch import Tensor
 
+from torchsite.cli.explain_output import Answer
 from torchsite.data.pictures import upright_rgb
 from torchsite.files import csv_table, write_atomically
-from torchsite.model import Explanation
 from torchsite.model.drawing import overlay
 from torchsite.model.explanation import enlarge
 from torchsite.model.regions import (
@@ -38,12 +37,11 @@ COLUMNS = (
     "picture", "prediction", "probability", "runner_up", "runner_up_probability", "class", "rather_than",
     "share_of_evidence", "deletion_check", "abstain", "error",
 )  # fmt: skip
-Explained = Explanation | TiledExplanation
 
 
 @dataclass
 class ReadOut:
-    """What is to be written, and what must wait for the last picture."""
+    """Writes the files of each picture, and at the end those about all of them."""
 
     out: Path
     shape: tuple[int, int, int]
@@ -56,21 +54,32 @@ class ReadOut:
     images: list[dict[str, Any]] = field(default_factory=list)
     annotations: list[dict[str, Any]] = field(default_factory=list)
 
-    def write(
-        self, picture: Path, target: Path, explained: Explained, index: int, label: int, line: dict[str, Any]
-    ) -> None:
-        """The files of one picture."""
+    def write(self, answer: Answer, line: dict[str, Any]) -> None:
+        """The files of one picture; `line` is its row of the table."""
         self.rows.append(line)
         if not self.overlay and self.regions is None:
             return
-        pixels = upright_rgb(picture)
-        heatmap = explained.heatmaps(classes=torch.tensor([label] * len(explained.logits)))[index]
-        placement = self._placement(pixels, heatmap, isinstance(explained, TiledExplanation))
+        target, pixels = answer.task.target, upright_rgb(answer.task.picture)
+        height, width = pixels.shape[:2]
+        if isinstance(answer.explanation, TiledExplanation):
+            placement = Placement(scale=width / answer.heatmap.shape[1])
+        else:
+            placement = fitted_placement((width, height), self.shape, self.margin)
         if self.overlay:
-            drawn = overlay(pixels, _over(heatmap, placement, pixels.shape[:2]))
+            drawn = overlay(pixels, _over(answer.heatmap, placement, (height, width)))
             write_atomically(target.with_suffix(".overlay.png"), _png(drawn))
-        if self.regions is not None:
-            self._write_regions(picture, target, heatmap, placement, label, pixels)
+        if self.regions is None:
+            return
+        regions, label = strongest_regions(answer.heatmap), answer.classes[0]
+        if self.regions == "geojson":
+            about = {"picture": answer.task.picture.name, "class": self.classes[label]}
+            content = to_geojson(regions, placement, about)
+            write_atomically(target.with_suffix(".geojson"), json.dumps(content))
+        else:
+            number, first = len(self.images) + 1, len(self.annotations) + 1
+            name = str(answer.task.picture)
+            self.images.append({"id": number, "file_name": name, "width": width, "height": height})
+            self.annotations += coco_annotations(regions, placement, number, label + 1, first)
 
     def failed(self, picture: Path, problem: str) -> None:
         """A picture that could not be read has a row as well."""
@@ -87,39 +96,12 @@ class ReadOut:
             content = {"images": self.images, "categories": categories, "annotations": self.annotations}
             write_atomically(self.out / "regions.json", json.dumps(content))
 
-    def _placement(self, pixels: np.ndarray, heatmap: Tensor, tiled: bool) -> Placement:
-        height, width = pixels.shape[:2]
-        if tiled:
-            return Placement(scale=width / heatmap.shape[1])
-        return fitted_placement((width, height), self.shape, self.margin)
 
-    def _write_regions(
-        self,
-        picture: Path,
-        target: Path,
-        heatmap: Tensor,
-        placement: Placement,
-        label: int,
-        pixels: np.ndarray,
-    ) -> None:
-        regions = strongest_regions(heatmap)
-        if self.regions == "geojson":
-            about = {"picture": picture.name, "class": self.classes[label]}
-            content = to_geojson(regions, placement, about)
-            write_atomically(target.with_suffix(".geojson"), json.dumps(content))
-            return
-        height, width = pixels.shape[:2]
-        number = len(self.images) + 1
-        self.images.append({"id": number, "file_name": str(picture), "width": width, "height": height})
-        first = len(self.annotations) + 1
-        self.annotations += coco_annotations(regions, placement, number, label + 1, first)
-
-
-def _over(heatmap: Tensor, placement: Placement, size: tuple[int, ...]) -> np.ndarray:
+def _over(heatmap: Tensor, placement: Placement, size: tuple[int, int]) -> np.ndarray:
     """A map at its place in the file's picture; nothing is said of what the model did not see."""
     rows, cols = (max(1, round(placement.scale * side)) for side in heatmap.shape)
     spread = enlarge(heatmap[None, None], (rows, cols))[0, 0].numpy()
-    whole = np.zeros((size[0], size[1]))
+    whole = np.zeros(size)
     top, left = max(0, round(placement.top)), max(0, round(placement.left))
     part = spread[: size[0] - top, : size[1] - left]
     whole[top : top + part.shape[0], left : left + part.shape[1]] = part

@@ -8,14 +8,17 @@ Commands import the library when they run and not before: help and completion an
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from torchsite.terminal import Terminal
 from torchsite.terminal import terminal as terminal
+
+if TYPE_CHECKING:
+    from torchsite.evaluation.compare import Watch
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of words.")]
 ModelName = Annotated[str, typer.Argument(help="A shipped model's name, a folder, or a hub id.")]
@@ -27,8 +30,6 @@ Samples = Annotated[
     list[str] | None,
     typer.Option("--data", help="Data set or folder whose test pictures are the samples; may be repeated."),
 ]
-
-Watch = Callable[[str, int, int], None]
 
 
 def say_json(values: Any) -> None:
@@ -43,7 +44,7 @@ def say_figures(figures: Mapping[str, str], console: Terminal | None = None) -> 
 
 
 @contextmanager
-def watching(title: str, *, enabled: bool = True) -> Iterator[Watch]:
+def watching(title: str, *, enabled: bool = True) -> Iterator["Watch"]:
     """A bar that goes away when the work is done; the yielded function is told `(label, done, total)`."""
     if not (enabled and sys.stderr.isatty()):
         yield lambda label, done, total: None

@@ -1,7 +1,7 @@
 """Any folder with one sub-folder per class is a data set.
 
 `train/` and `test/` (or `val/`, `valid/`, `validation/`) hold the class folders of the two halves; without
-them a seed splits the pictures, every class in proportion, groups never torn apart.
+them a seed splits the pictures, every class in proportion; pictures of one group stay together.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The files of published data sets, read strictly: whoever holds less or more than it promises is an error.
+"""The files of published data sets, read strictly: one that holds less or more than it promises is an error.
 
 | set | its files |
 |---|---|

@@ -57,7 +57,7 @@ class Listing:
 
 
 def load_pictures(listing: Listing, request: Request) -> Dataset:
-    """The listed pictures at the working size, decoded the first time and memory-mapped ever after."""
+    """The listed pictures at the working size, decoded the first time and memory-mapped from then on."""
     return read_pictures(listing, request)[0]
 
 

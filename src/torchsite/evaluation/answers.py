@@ -78,15 +78,23 @@ class Answers:
         rows = self.confusion()
         return [{"n": sum(row), "accuracy": plain(wilson(row[i], sum(row)))} for i, row in enumerate(rows)]
 
-    def calibration(self, n_bins: int = N_BINS) -> dict[str, Any]:
+    def calibration(self) -> dict[str, Any]:
         """The expected calibration error, and accuracy against confidence in bins of equal width."""
-        bins = (self.confidence * n_bins).long().clamp_max(n_bins - 1)
+        bins = (self.confidence * N_BINS).long().clamp_max(N_BINS - 1)
         found = [
-            self._bin(bins == number, number / n_bins, (number + 1) / n_bins) for number in range(n_bins)
+            self._bin(bins == number, number / N_BINS, (number + 1) / N_BINS) for number in range(N_BINS)
         ]
         shares = self.logits.double().softmax(1)
-        error = multiclass_calibration_error(shares, self.labels, num_classes=shares.shape[1], n_bins=n_bins)
+        error = multiclass_calibration_error(shares, self.labels, num_classes=shares.shape[1], n_bins=N_BINS)
         return {"error": float(error), "bins": found}
+
+    def described(self) -> dict[str, Any]:
+        """Confusion, accuracy of each class and calibration, as plain data."""
+        return {
+            "confusion": self.confusion(),
+            "per_class": self.per_class(),
+            "calibration": self.calibration(),
+        }
 
     def mistakes(self, n: int) -> list[int]:
         """The positions of the wrong answers, the most confident first."""
@@ -119,15 +127,6 @@ def one_of_each(answers: Answers, n_classes: int) -> list[int]:
         positions: Sequence[int] = (answers.labels == label).nonzero()[:, 0].tolist()
         found += [next((p for p in positions if right[p]), positions[0])] if positions else []
     return found
-
-
-def describe_answers(answers: Answers) -> Mapping[str, Any]:
-    """All that the answers show, as plain data."""
-    return {
-        "confusion": answers.confusion(),
-        "per_class": answers.per_class(),
-        "calibration": answers.calibration(),
-    }
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The scores of one trained model on one data set: accuracy, consistency with its floor, completeness, truth.
+"""The scores of one trained model on one data set: accuracy, consistency with its floor, patch deletion …
 
 Command:  torchsite evaluate MODEL --data mnist
 Cost:     10,000 MNIST pictures with two transforms each: about a minute on two cores; all measures share the

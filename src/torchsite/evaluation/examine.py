@@ -29,13 +29,7 @@ import torch
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, batches, to_float
 from torchsite.errors import DataError
-from torchsite.evaluation.answers import (
-    Answers,
-    LabelAnswers,
-    describe_answers,
-    label_figures,
-    one_of_each,
-)
+from torchsite.evaluation.answers import Answers, LabelAnswers, label_figures, one_of_each
 from torchsite.evaluation.compare import Watch, compare
 from torchsite.evaluation.evaluate import N_PROBED, evaluate
 from torchsite.evaluation.methods import applies, options_of
@@ -153,7 +147,7 @@ def _of_classes(
         }
 
     return {
-        "answers": {pose: describe_answers(answers) for pose, answers in found.items()},
+        "answers": {pose: answers.described() for pose, answers in found.items()},
         "examples": [shown(upright, place) for place in one_of_each(upright, len(sample.classes))],
         "mistakes": {
             pose: [shown(answers, place) for place in answers.mistakes(N_MISTAKES)]

@@ -85,7 +85,7 @@ class Batch:
 
 
 class Passes(NamedTuple):
-    """What a measure asks for one picture: so many maps of the explainer, so many answers of the model.
+    """How many maps a measure asks of the explainer for one picture, and how many answers of the model.
 
     A larger picture counts for as many as its pixels are. Maps cost what the method costs.
     """

@@ -183,19 +183,19 @@ def draw_consistency(result: Result) -> Figure:
     return figure
 
 
-def draw_methods(result: Result, parameter: str = "angle") -> Figure:
-    """Raw and calibrated self-consistency of every compared method against the angle or another parameter."""
+def draw_methods(result: Result) -> Figure:
+    """Raw and calibrated self-consistency of every compared method against the angle."""
     found = comparison_of(result)
     cells = [cell for cell in found.cells if cell.metric == "self_consistency" and cell.values is not None]
-    cells = [cell for cell in cells if parameter in (cell.values or {})["curves"]]
+    cells = [cell for cell in cells if "angle" in (cell.values or {})["curves"]]
     figure, panels = new_chart(2, (7.6, 3.1), sharey=True)
     for axes, score in zip(panels, ("raw", "calibrated"), strict=True):
         for number, cell in enumerate(cells):
             colour, line = COLOURS[number % len(COLOURS)], "--" if cell.method == "random" else "-"
-            curve = (cell.values or {})["curves"][parameter]
+            curve = (cell.values or {})["curves"]["angle"]
             _curve(axes, curve, score, words(cell.method), colour, line)
         axes.set_title(score, fontsize=9)
-        axes.set_xlabel(AXES[parameter], fontsize=8)
+        axes.set_xlabel(AXES["angle"], fontsize=8)
     panels[0].set_ylim(min(0.0, panels[0].get_ylim()[0]), 1.02)
     panels[0].set_ylabel("self-consistency", fontsize=8)
     if cells:

@@ -11,6 +11,7 @@ from torch import Tensor
 from torchsite.attribution import METHODS, Attribution
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, NotApplicableError, did_you_mean
+from torchsite.evaluation.methods import applies
 from torchsite.model import SITE, BlackBox, load_classifier, shipped_models
 from torchsite.model.config import ModelConfig
 from torchsite.web.problems import ProblemError
@@ -43,7 +44,7 @@ class Served:
 
     def methods(self) -> list[str]:
         """The methods that may apply; some raise `NotApplicableError` when called."""
-        return [name for name in METHODS if name != OWN or isinstance(self.model, SITE)]
+        return [name for name in METHODS if applies(name, self.model)]
 
     def explainer(self, method: str) -> Attribution:
         """The named method on this model, with the budget of a server."""

@@ -6,13 +6,13 @@ is used that differs by a byte from what is pinned here. The package is Microsof
 """
 
 import hashlib
-import os
 import shutil
 import subprocess
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from torchsite.data.paths import cache_directory
 from torchsite.errors import ConfigError
 
 PACKAGE, VERSION = "onnxruntime-web", "1.30.0"
@@ -25,14 +25,9 @@ FILES: Mapping[str, str] = {  # name in the package's `dist`: SHA-256
 HELP = f"download it where there is a network (npm pack {PACKAGE}@{VERSION}) and name it with --runtime"
 
 
-def cache_folder() -> Path:
-    """Where the package is kept: $XDG_CACHE_HOME/torchsite, or ~/.cache/torchsite."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "torchsite"
-
-
 def runtime_files(given: Path | None = None, cache: Path | None = None) -> dict[str, bytes]:
     """The content of each of FILES; fails with `ConfigError` if one cannot be had or is another one."""
-    package = given or (cache or cache_folder()) / f"{PACKAGE}-{VERSION}.tgz"
+    package = given or (cache or cache_directory()) / f"{PACKAGE}-{VERSION}.tgz"
     if given is None and not package.is_file():
         _download(package.parent)
     content = {}
