@@ -3,15 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from captum.metrics import infidelity, sensitivity_max
 
 from metric_models import convnet, gradient, noise
 from torchsite.metrics import Deletion, as_explainer
-from torchsite.metrics.adapters import (
-    captum_infidelity,
-    captum_sensitivity,
-    quantus_explainer,
-    quantus_scores,
-)
+from torchsite.metrics.adapters import captum_maps, quantus_explainer, quantus_scores
 from torchsite.metrics.energy_pointing import energy_inside
 from torchsite.randomness import make_rng
 
@@ -73,20 +69,42 @@ def test_captum_infidelity_is_0_for_the_gradient_of_a_linear_model():
     weight = model[1].weight.detach().view(4, 2, 12, 12).sum(1)
     right = as_explainer(lambda x, c: weight[c], model)
     wrong = as_explainer(lambda x, c: weight[c].flip(-1), model)
-    found, other = (captum_infidelity(e, images.double(), classes, rng=make_rng(0)) for e in (right, wrong))
-    assert found.tolist() == pytest.approx([0, 0, 0], abs=1e-12)
-    assert (other > 1e-4).all()
-    steady = captum_sensitivity(right, images.double(), classes, rng=make_rng(0))
+    rng = make_rng(0)
+
+    def perturb(inputs):
+        delta = 0.1 * torch.randn(inputs.shape, generator=rng).to(inputs)
+        return delta, inputs - delta
+
+    def captum_says(explain):
+        maps = captum_maps(explain)(images.double(), classes)
+        with torch.no_grad():
+            return infidelity(explain.logits, perturb, images.double(), maps, target=classes)
+
+    assert captum_says(right).tolist() == pytest.approx([0, 0, 0], abs=1e-12)
+    assert (captum_says(wrong) > 1e-4).all()
+    steady = sensitivity_max(captum_maps(right), images.double(), target=classes)
     assert steady.tolist() == [0, 0, 0]
 
 
-def test_captum_sensitivity_is_its_formula_and_belongs_to_the_rng():
-    images, classes = noise(2)
-    explain = as_explainer(lambda x, c: x[:, 0] ** 2, convnet())
-    state = torch.get_rng_state()
-    found = captum_sensitivity(explain, images, classes, radius=0.1, n_samples=1, rng=make_rng(3))
-    assert torch.equal(state, torch.get_rng_state())
+def test_captum_sensitivity_is_its_formula():
+    images, classes = noise(2, channels=3)
+    explain = as_explainer(lambda x, c: x[:, 0] ** 2, convnet(channels=3))
     delta = 0.1 * (2 * torch.rand(images.shape, generator=make_rng(3)) - 1)
-    change = (images + delta) ** 2 - images**2
-    expected = change.flatten(1).norm(dim=1) / (images**2).flatten(1).norm(dim=1)
+
+    def perturb(inputs, radius):
+        shown = inputs[0] if isinstance(inputs, tuple) else inputs
+        return (shown + delta,)
+
+    found = sensitivity_max(
+        captum_maps(explain), images, perturb_func=perturb, n_perturb_samples=1, target=classes
+    )
+    change = (images + delta)[:, 0] ** 2 - images[:, 0] ** 2
+    expected = change.flatten(1).norm(dim=1) / (images[:, 0] ** 2).flatten(1).norm(dim=1)
     assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-4)
+
+
+def test_maps_for_captum_have_the_shape_of_the_pictures_and_keep_their_sums():
+    images, classes, explainer = setting(channels=3)
+    (maps,) = captum_maps(explainer)(images, classes)
+    assert maps.shape == images.shape
+    torch.testing.assert_close(maps.sum(1), explainer(images, classes))

@@ -2,12 +2,12 @@
 
     quantus_scores(quantus.PixelFlipping(…), explain, images, classes)      any Quantus metric on an explainer
     quantus.evaluate(…, explain_func=quantus_explainer(explain))             an explainer within Quantus
-    captum_infidelity(explain, images, classes, rng=rng)                     Captum's two measures
-    captum_sensitivity(explain, images, classes, rng=rng)
+    captum.metrics.sensitivity_max(captum_maps(explain), images, target=classes)
+    captum.metrics.infidelity(explain.logits, perturb, images, captum_maps(explain)(images, classes), …)
 
-`explain` is whatever `as_explainer` takes. Maps are (batch, 1, rows, cols) for Quantus; for Captum, whose
-maps have the shape of the pictures, each channel gets an equal part of the map, so sums stay. Quantus is no
-dependency: `pip install quantus`. Metrics of Quantus that sample draw from NumPy's global state.
+`explain` is whatever `as_explainer` takes; that, in the last line, is one of its `Explainer`s. Maps are
+(batch, 1, rows, cols) for Quantus. Quantus is no dependency: `pip install quantus`. Metrics of either that
+sample draw from the global random state.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from torchsite.metrics.explainer import Explainer, as_explainer
+from torchsite.metrics.explainer import as_explainer
 from torchsite.modes import evaluating
-from torchsite.randomness import Rng
-from torchsite.shapes import Images, Labels, Scores
+from torchsite.shapes import Images, Labels
 
 QuantusExplain = Callable[..., "np.ndarray[Any, Any]"]
+CaptumExplain = Callable[[Any, Labels], tuple[Tensor]]
 
 
 def quantus_explainer(explain: Any, model: nn.Module | None = None) -> QuantusExplain:
@@ -66,75 +66,16 @@ def quantus_scores(
         )
 
 
-def captum_infidelity(
-    explain: Any,
-    images: Images,
-    classes: Labels,
-    *,
-    model: nn.Module | None = None,
-    noise: float = 0.1,
-    n_samples: int = 10,
-    rng: Rng,
-) -> Scores:
-    """E[(δ · I(x) - (f(x) - f(x - δ)))²] for δ of normal noise (Yeh et al., 2019); 0 is perfect."""
-    from captum.metrics import infidelity
+def captum_maps(explain: Any, model: nn.Module | None = None) -> CaptumExplain:
+    """Our explainer as an `explanation_func` of Captum: maps as large as the pictures, in a tuple of one.
 
+    Each channel gets an equal part of the map, so sums stay.
+    """
     explainer = as_explainer(explain, model)
 
-    def perturb(inputs: Any) -> tuple[Tensor, Tensor]:
-        shown = _one(inputs)
-        delta = noise * torch.randn(shown.shape, generator=rng).to(shown)
-        return delta, shown - delta
+    def explanation_func(inputs: Any, target: Labels) -> tuple[Tensor]:
+        images: Tensor = inputs[0] if isinstance(inputs, tuple) else inputs  # Captum passes either
+        maps = explainer(images, target)
+        return ((maps[:, None] / images.shape[1]).repeat(1, images.shape[1], 1, 1),)
 
-    with torch.no_grad():
-        found: Scores = infidelity(
-            explainer.logits,
-            perturb,
-            images,
-            _like_pictures(explainer, images, classes),
-            target=classes,
-            n_perturb_samples=n_samples,
-        )
-    return found
-
-
-def captum_sensitivity(
-    explain: Any,
-    images: Images,
-    classes: Labels,
-    *,
-    model: nn.Module | None = None,
-    radius: float = 0.02,
-    n_samples: int = 10,
-    rng: Rng,
-) -> Scores:
-    """max over δ in a box of ‖I(x + δ) - I(x)‖ / ‖I(x)‖ (Yeh et al., 2019); 0 is perfectly steady."""
-    from captum.metrics import sensitivity_max
-
-    explainer = as_explainer(explain, model)
-
-    def perturb(inputs: Any, perturb_radius: float) -> tuple[Tensor]:
-        shown = _one(inputs)
-        return (shown + perturb_radius * (2 * torch.rand(shown.shape, generator=rng) - 1).to(shown),)
-
-    found: Scores = sensitivity_max(
-        lambda inputs, target: (_like_pictures(explainer, _one(inputs), target),),
-        images,
-        perturb_func=perturb,
-        perturb_radius=radius,
-        n_perturb_samples=n_samples,
-        target=classes,
-    )
-    return found
-
-
-def _like_pictures(explainer: Explainer, images: Images, classes: Labels) -> Images:
-    """Maps in the shape of the pictures: every channel an equal part."""
-    maps = explainer(images, classes)
-    return (maps[:, None] / images.shape[1]).repeat(1, images.shape[1], 1, 1)
-
-
-def _one(inputs: Any) -> Tensor:
-    """The pictures, which Captum passes alone or as a tuple of one."""
-    found: Tensor = inputs[0] if isinstance(inputs, tuple) else inputs
-    return found
+    return explanation_func
