@@ -26,7 +26,7 @@ from experiments.tables import OWN, Cell, Path, Row, Table, lines_of, notes_on, 
 from torchsite.attribution import METHODS
 from torchsite.data import to_float
 from torchsite.metrics import Poses
-from torchsite.metrics.ranking import background_of, blanked, least_important_first
+from torchsite.metrics.ranking import blanked, least_important_first
 from torchsite.report.format import look_up, method_name
 from torchsite.results import Result
 
@@ -43,7 +43,7 @@ def masked_pictures(pair: Pair) -> dict[str, torch.Tensor]:
     explanation = pair.site.explain(image)
     order = least_important_first(explanation.heatmaps(classes=explanation.predicted), indices, 0)
     counts = [round(fraction * order.shape[1]) for fraction in BLANKED]
-    masked = torch.cat([blanked(image, order, n, background_of(image, 0.0)) for n in counts])
+    masked = torch.cat([blanked(image, order, n, torch.zeros_like(image)) for n in counts])
     pose = Poses(pair.site.config.family, n=1).of(indices.expand(len(counts)), 0)
     return {"masked": masked, "moved": pose(masked)}
 

@@ -44,7 +44,7 @@ def test_quantus_pixel_flipping_is_our_deletion_with_black():
         display_progressbar=False,
     )
     found = np.array(quantus_scores(metric, explainer, images, classes, options={"softmax": True}))
-    ours = Deletion(explainer, fractions=(0.0, 0.25, 0.5, 0.75, 1.0), fill="black", n_resamples=5)
+    ours = Deletion(explainer, fractions=(0.0, 0.25, 0.5, 0.75, 1.0), fills=["black"], n_resamples=5)
     ours.update(images, classes)
     expected = [point.value for point in ours.result().curve][1:]
     assert found.mean(0) == pytest.approx(expected, abs=1e-5)

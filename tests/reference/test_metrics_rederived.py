@@ -155,7 +155,7 @@ def test_pointing_game_is_the_mean_over_classes():
 
 def test_mask_k():
     model, (images, labels) = Linear(), draw(6, 8)
-    metric = MaskK(evidence, model, poses=POSES, fractions=(0.0, 0.3, 0.8), fill=0.25, n_resamples=20)
+    metric = MaskK(evidence, model, poses=POSES, fractions=(0.0, 0.3, 0.8), fills=[0.25], n_resamples=20)
     metric.update(images, labels)
     found = metric.result()
     for k, n in enumerate((0, round(0.3 * SIDE**2), round(0.8 * SIDE**2))):

@@ -6,7 +6,7 @@ curve comes with that of a random ranking over the same pictures and poses, its 
 information gets. Fails without a model, and for fractions that do not rise.
 
 What blanked pixels show decides which method comes out first, so every figure is given for two fillings or
-more. The figures without a filling's name are those of the first: black, the paper's. `fill=` asks for one.
+more. The figures without a filling's name are those of the first: black, the paper's.
 """
 
 import abc
@@ -60,22 +60,9 @@ def blanked(images: Images, order: Order, n: int, background: Images) -> Images:
     return torch.where(chosen.reshape(len(images), 1, *images.shape[-2:]), background, images)
 
 
-def background_of(images: Images, fill: FillLike) -> Images:
-    """What blanked pixels show."""
-    return as_fill(fill).background(images)
-
-
 def pixel_counts(fractions: Sequence[float], n_pixels: int) -> list[int]:
     """How many pixels each fraction is."""
     return [round(fraction * n_pixels) for fraction in fractions]
-
-
-def check_fractions(fractions: Sequence[float]) -> tuple[float, ...]:
-    """Fractions must rise within [0, 1], and an area needs two."""
-    rising = all(a < b for a, b in pairwise(fractions))
-    if len(fractions) < 2 or not rising or fractions[0] < 0 or fractions[-1] > 1:
-        raise ConfigError(f"fractions: expected two or more rising values in [0, 1], got {tuple(fractions)}")
-    return tuple(fractions)
 
 
 def log_odds(logits: Logits, classes: Labels) -> Scores:
@@ -116,14 +103,15 @@ class RankedMeasure(Measure):
         *,
         fractions: Sequence[float] = FRACTIONS,
         fills: Sequence[FillLike] = FILLINGS,
-        fill: FillLike | None = None,
         **options: Any,
     ) -> None:
         super().__init__(explain, model, **options)
-        fills = fills if fill is None else (fill,)
+        rising = all(a < b for a, b in pairwise(fractions))
+        if len(fractions) < 2 or not rising or fractions[0] < 0 or fractions[-1] > 1:
+            raise ConfigError(f"fractions: expected two or more rising values in [0, 1], got {fractions}")
         if not fills:
             raise ConfigError("fills: expected one filling or more, got none")
-        self.fractions, self.fills = check_fractions(fractions), tuple(as_fill(fill) for fill in fills)
+        self.fractions, self.fills = tuple(fractions), tuple(as_fill(fill) for fill in fills)
         self._add_sums(len(self.fills), 2, self.n_scores, len(self.fractions))
 
     @abc.abstractmethod

@@ -8,15 +8,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis.strategies import integers, lists, sampled_from
 
+from metric_models import convnet, gradient
 from torchsite.errors import ConfigError
-from torchsite.metrics import Estimate, Poses, box_regions, plain
+from torchsite.metrics import Deletion, Estimate, Poses, box_regions, plain
 from torchsite.metrics.estimate import estimate, ratio, resample_weights
 from torchsite.metrics.grouping import Grouping, calibrated, one_hot, partner_offset
 from torchsite.metrics.pointing_game import centre_map
 from torchsite.metrics.poses import join
-from torchsite.metrics.ranking import background_of, blanked, check_fractions, least_important_first
+from torchsite.metrics.ranking import blanked, least_important_first
 from torchsite.randomness import make_rng
-from torchsite.transforms import AffineTransform, TransformFamily
+from torchsite.transforms import AffineTransform, TransformFamily, as_fill
 
 FAMILIES = [TransformFamily(), TransformFamily(distortion=0.2, scale=(0.8, 1.2), reflect=True)]
 
@@ -141,18 +142,18 @@ def test_ties_are_ranked_at_random_and_the_rest_in_order():
 def test_blanked_pixels_show_the_background():
     images = torch.rand(2, 3, 4, 4, generator=make_rng(0))
     order = torch.arange(16).repeat(2, 1)
-    found = blanked(images, order, 5, background_of(images, (0.1, 0.2, 0.3)))
+    found = blanked(images, order, 5, as_fill((0.1, 0.2, 0.3)).background(images))
     assert torch.equal(found.flatten(2)[..., 5:], images.flatten(2)[..., 5:])
     assert found.flatten(2)[0, :, 4].tolist() == pytest.approx([0.1, 0.2, 0.3])
-    assert torch.equal(background_of(images, torch.zeros_like), torch.zeros_like(images))
+    assert torch.equal(as_fill(torch.zeros_like).background(images), torch.zeros_like(images))
     with pytest.raises(ConfigError, match="1 or 3 values"):
-        background_of(images, (0.0, 1.0))
+        as_fill((0.0, 1.0)).background(images)
 
 
 @pytest.mark.parametrize("fractions", [(0.5,), (0.5, 0.2), (0, 1.1), (-0.1, 1)])
 def test_fractions_must_rise_from_0_to_1(fractions):
     with pytest.raises(ConfigError, match="rising"):
-        check_fractions(fractions)
+        Deletion(gradient, convnet(), fractions=fractions)
 
 
 def test_boxes_and_centres():
