@@ -7,7 +7,6 @@ them a seed splits the pictures, every class in proportion; pictures of one grou
 import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -65,9 +64,7 @@ def taking_turns(listing: Listing) -> Listing:
     for label in listing.labels:
         places.append((seen[label] + 0.5) / totals[label])
         seen[label] += 1
-    rows = sorted(range(len(places)), key=lambda row: places[row])
-    files, labels = (tuple(values[row] for row in rows) for values in (listing.files, listing.labels))
-    return replace(listing, files=files, labels=labels)
+    return listing.taken(sorted(range(len(places)), key=lambda row: places[row]))
 
 
 def list_classes(folder: Path, classes: tuple[str, ...] | None = None, name: str | None = None) -> Listing:
@@ -109,8 +106,7 @@ def _half(whole: Listing, request: Request, group: Callable[[Path], Hashable]) -
     groups = [group(Path(file)) for file in whole.files]
     test = held_out(whole.labels, groups, request.holdout, rng)
     rows = [row for row in range(len(whole.files)) if (row in test) == (request.half == "test")]
-    files, labels = (tuple(values[row] for row in rows) for values in (whole.files, whole.labels))
-    return Listing(whole.name, whole.root, files, labels, whole.classes)  # type: ignore[arg-type]
+    return whole.taken(rows)
 
 
 def _split_folder(folder: Path, split: str) -> Path | None:

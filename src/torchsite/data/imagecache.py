@@ -55,6 +55,11 @@ class Listing:
         """The files as full paths."""
         return tuple(self.root / file for file in self.files)
 
+    def taken(self, rows: Sequence[int]) -> "Listing":
+        """The pictures of these rows, in this order."""
+        files, labels = tuple(self.files[row] for row in rows), tuple(self.labels[row] for row in rows)
+        return replace(self, files=files, labels=labels)
+
 
 def load_pictures(listing: Listing, request: Request) -> Dataset:
     """The listed pictures at the working size, decoded the first time and memory-mapped from then on."""
@@ -73,8 +78,7 @@ def read_pictures(listing: Listing, request: Request) -> tuple[Dataset, Listing]
     labels = torch.tensor(listing.labels)[kept]
     _check_classes(listing, labels)
     skipped = len(listing.files) - len(kept)
-    files = tuple(listing.files[row] for row in kept)
-    listing = replace(listing, files=files, labels=tuple(labels.tolist()))
+    listing = listing.taken(kept)
     images, name = torch.from_numpy(pixels), listing.name
     data = Dataset(images, labels, listing.classes, name, request.split, skipped, listing.paths)
     working = (request.picture_size, request.picture_size)
