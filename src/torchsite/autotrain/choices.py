@@ -92,7 +92,7 @@ VIEWS = Decision(
 )
 # What photographs are trained for beside their classes: maps that follow the picture, and are true.
 TERMS_OF_PHOTOGRAPHS = (
-    EquivarianceTerm(weight=2.0, maps="relative", form="centred"),
+    EquivarianceTerm(weight=3.0, maps="relative"),
     AdditiveEvidence(place=0.2, sizes="shapley", beta=0.2),
     TaughtByHiding(weight=0.5, start=0.3),
 )
