@@ -140,6 +140,19 @@ def test_one_map_for_all_explains_all_and_unrelated_maps_share_little():
     assert shares["random"].share.value == pytest.approx(shares["random"].unrelated, abs=0.005)
     assert shares["random"].unrelated == pytest.approx(1 / 150)
     assert shares["picture"].share.value > 0.5
+    for name in ("centre_blob", "frame_template"):
+        assert shares[name].pattern == pytest.approx((1, 1, 1), abs=1e-6)
+    assert shares["random"].pattern.value < 0.1
+    assert math.isnan(shares["constant"].pattern.value), "a constant map has no pattern"
+
+
+def test_a_template_for_some_classes_and_against_others_is_one_pattern():
+    images, labels = pictures(60)
+    blob = CONTROL_MAPS["centre_blob"](images, labels)
+    signs = torch.where(torch.arange(60) % 2 == 0, 1.0, -2.0)[:, None, None]
+    found = run(OneMapShare(lambda x, c: (signs * blob)[: len(x)], **FAST), images, labels)
+    assert found.share.value < 0.2
+    assert found.pattern.value == pytest.approx(1, abs=1e-6)
 
 
 def controlled(name, images, labels, **options):

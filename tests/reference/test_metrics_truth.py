@@ -106,6 +106,10 @@ def test_one_map_share():
     assert metric.result().share.value == pytest.approx(expected, abs=1e-9)
     assert 1 - residual / (maps**2).sum() == pytest.approx(expected, abs=1e-9)
     assert metric.result().unrelated == pytest.approx(1 / 9)
+    coarse = torch.nn.functional.adaptive_avg_pool2d(explain(images, classes).double()[:, None], 8).flatten(1)
+    unit = [(row - row.mean()) / (row - row.mean()).norm() for row in coarse]
+    largest = torch.linalg.svdvals(torch.stack(unit))[0] ** 2
+    assert metric.result().pattern.value == pytest.approx(float(largest) / 9, abs=1e-9)
 
 
 def test_large_maps_are_averaged_and_small_ones_kept():
