@@ -9,7 +9,7 @@ already: independent uniform noise has 3/4. So low is a good sign, and high is n
 A template that speaks for some classes and against others has no mean. So there is also the share of one
 *pattern*, whatever its sign and size:
 
-    pattern = λ_max(G) / tr G,    G = Σ_x m(x) m(x)ᵀ,    m(x) = I(x) on 8 × 8 cells, less its mean, of length 1
+    pattern = λ_max(G) / tr G,    G = Σ_x m(x) m(x)ᵀ,    m(x) = I(x) on 8 × 8 cells, less its mean, length 1
 
 1 for a template with any sign; 1/63 for many unrelated maps; a half and more where things stand in the
 middle.
