@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torchsite import attribution, metrics, transforms
     from torchsite.autotrain.conversion import convert
     from torchsite.data import as_images, load_dataset
+    from torchsite.evaluation.audit import audit
     from torchsite.evaluation.compare import compare
     from torchsite.evaluation.evaluate import evaluate
     from torchsite.model import SITE, BlackBox, Explanation, list_models, load
@@ -33,6 +34,7 @@ __all__ = [
     "__version__",
     "as_images",
     "attribution",
+    "audit",
     "compare",
     "convert",
     "evaluate",
@@ -51,6 +53,7 @@ _HOMES = {
     "TrainingConfig": "training",
     "TransformFamily": "transforms",
     "as_images": "data",
+    "audit": "evaluation.audit",
     "compare": "evaluation.compare",
     "convert": "autotrain.conversion",
     "evaluate": "evaluation.evaluate",

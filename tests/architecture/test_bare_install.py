@@ -23,6 +23,7 @@ WORKS = [
     ["export", "mnist_black_box", "--to", "torch-export"],
 ]
 NEEDS = {
+    ("audit", "mnist"): "pip install 'torchsite[audit]'",
     ("serve",): "which is not installed: pip install 'torchsite[web]'",
     ("export", "mnist", "--to", "onnx"): "pip install 'torchsite[export]'",
     ("reproduce", "baselines", "--quick"): "pip install 'torchsite[baselines]'",

@@ -12,6 +12,7 @@ from typing import NoReturn
 import typer
 
 from torchsite.cli import (
+    audit,
     compare,
     demo,
     explain,
@@ -41,8 +42,9 @@ FREE = {"allow_extra_args": True, "ignore_unknown_options": True}  # fields of t
 app.command()(demo.demo)
 app.command(context_settings=FREE)(train.train)
 for command in (
-    *(explain.explain, measure.evaluate, measure.report, compare.compare, reproduce.reproduce),
-    *(export.export, gallery.gallery, serve.serve, page.page, inspect.data, inspect.models),
+    *(explain.explain, measure.evaluate, measure.report, compare.compare, audit.audit),
+    *(reproduce.reproduce, export.export, gallery.gallery, serve.serve, page.page),
+    *(inspect.data, inspect.models),
 ):
     app.command()(command)
 
