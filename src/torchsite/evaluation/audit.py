@@ -6,7 +6,7 @@ Cost:     a map of each picture, six answers for each picture that a group is hi
 
 Evidence for a class is looked at in its own pictures, also in those that are not recognised. Groups are
     content       pieces around the peaks of evidence that show alike things (`pieces.py`)
-    frame, corners, fixed spot     the place that has more of the evidence than in other classes
+    frame, corners, fixed spot     the place that has most of the evidence beyond its part of the area
     regions       what the user says
 A group stands out if, pasted, it turns more pictures into its class than random parts of its pictures do, and
     turns > min(½, max(0.1, median + 3 · 1.4826 · MAD))       with the lower end of its interval,
@@ -128,7 +128,7 @@ def audit(
     for done, one in enumerate(found):
         if watch is not None:
             watch(f"trying {data.classes[one.label]}", len(labels) + done, 2 * len(labels))
-        for group in (*one.groups, _place(one, found)):
+        for group in (*one.groups, _place(one)):
             if len(group.rows) >= FEWEST:
                 trial = Trial(asked, group.first(n_probed), asked.strangers(group.label, n_probed))
                 tried.append(({"number": len(tried) + 1} | _figures(one, group, trial), trial))
@@ -181,17 +181,12 @@ def _of_class(asked: Asked, label: int, regions: Masks | None) -> OfClass:
     return OfClass(label, rows, torch.cat(maps), groups)
 
 
-def _place(one: OfClass, found: Sequence[OfClass]) -> Group:
-    """The place that has most of the evidence beyond what it has in other classes."""
+def _place(one: OfClass) -> Group:
+    """The place that has most of the evidence beyond its part of the area."""
     size = (one.maps.shape[-2], one.maps.shape[-1])
     masks = places(size) | {SPOT: strongest_window(one.usual)}
-    others = [other.usual for other in found if other.label != one.label]
-
-    def beyond(name: str) -> float:
-        own, *rest = (float((usual * masks[name]).sum()) for usual in (one.usual, *others))
-        return own - median(rest or [float(masks[name].double().mean())])
-
-    name = max(masks, key=beyond)
+    area = 1 / one.usual.numel()
+    name = max(masks, key=lambda name: float(((one.usual - area) * masks[name]).sum()))
     return Group(one.label, name, one.rows, masks[name].expand(len(one.rows), *size))
 
 

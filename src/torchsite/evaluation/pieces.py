@@ -113,7 +113,7 @@ def group_pieces(features: Vectors, seed: int, most: int = MOST_GROUPS) -> Label
         needed(f"sklearn.{name}", who="the audit", install=INSTALL, package="scikit-learn")
         for name in ("cluster", "metrics")
     )
-    for k in range(2, min(most, n_different - 1) + 1):
+    for k in range(2, min(most, n_different, len(vectors) - 1) + 1):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # few pieces that differ are no error
             labels = cluster.KMeans(k, n_init=4, random_state=seed).fit_predict(vectors)

@@ -19,10 +19,15 @@ Groups = Sequence[Mapping[str, Any]]
 def verdicts(result: Result) -> list[str]:
     """All sentences, the strongest group first."""
     groups = result.values["groups"]
-    found = sorted((g for g in groups if g["found"]), key=lambda g: -g["pasting"]["turns"]["value"])
-    said = [_stands_out(group) for group in found] or [_nothing(groups)]
+    found = sorted(
+        (g for g in groups if g["found"] and g["kind"] != "regions"),
+        key=lambda g: -g["pasting"]["turns"]["value"],
+    )
+    known = {group["class"] for group in found if group["kind"] == "content"}
+    told = [g for g in found if g["kind"] == "content" or g["class"] not in known]
+    said = [_stands_out(group) for group in told] or [_nothing(groups)]
     said += [_of_regions(group) for group in groups if group["kind"] == "regions"]
-    said += [_only_place(group) for group in groups if _counts_by_place(group)]
+    said += _only_places([group for group in groups if _counts_by_place(group)])
     said += _disagreements(groups)
     few = [name for name, of in result.values["classes"].items() if name not in {g["class"] for g in groups}]
     return said + ([f"Not examined, for want of pictures: {', '.join(few)}."] if few else [])
@@ -36,9 +41,17 @@ def _stands_out(group: Mapping[str, Any]) -> str:
         f"{_where(group)}. "
         f"Pasted into pictures of other classes it turns {percent(pasting['turns'])} of them into “{name}”; "
         f"random parts of its pictures turn {bare(pasting['random_turns'])}, the strongest group of another "
-        f"class {group['others']:.0%}. Hiding it turns {percent(hidden['turns'])} of the “{name}” away, "
-        f"hiding as large a random place {bare(hidden['random_turns'])}{chance}. "
+        f"class {group['others']:.0%}. {_hidden('Hiding it', hidden)}{chance}. "
         f"If it is not {name} itself, it is a shortcut."
+    )
+
+
+def _hidden(what: str, found: Mapping[str, Any]) -> str:
+    """What hiding does, beside hiding as large a random place (in brackets)."""
+    falls, random = (found[key]["value"] for key in ("falls", "random_falls"))
+    return (
+        f"{what} lowers the logit by {falls:.1f} (as large a random place: {random:.1f}) and turns "
+        f"{percent(found['turns'])} of its pictures away ({bare(found['random_turns'])})"
     )
 
 
@@ -56,21 +69,26 @@ def _nothing(groups: Groups) -> str:
 
 
 def _of_regions(group: Mapping[str, Any]) -> str:
-    hidden, name = weakest_hiding(group), group["class"]
+    pasting = group["pasting"]
+    pasted = pasting and f" Pasted into other classes, they turn {percent(pasting['turns'])}."
     return (
-        f"The regions given hold {percent(group['evidence'])} of the evidence for “{name}” on "
-        f"{group['area']:.0%} of the area, and the peak of {percent(group['pointing'])} of the maps. Hidden, "
-        f"they turn {percent(hidden['turns'])} of the “{name}” away, as large a random place "
-        f"{bare(hidden['random_turns'])}."
+        f"The regions given hold {percent(group['evidence'])} of the evidence for “{group['class']}” on "
+        f"{group['area']:.0%} of the area, and the peak of {percent(group['pointing'])} of the maps. "
+        f"{_hidden('Hiding them', weakest_hiding(group))}.{pasted or ''}"
     )
 
 
-def _only_place(group: Mapping[str, Any]) -> str:
-    return (
-        f"{percent(group['evidence'])} of the evidence for “{group['class']}” lies on the {group['kind']} "
-        f"({group['area']:.0%} of the area), and {percent(group['kept'])} of that stays when other pictures "
-        "show there: the maps depend on the place, not on what it shows."
-    )
+def _only_places(groups: Groups) -> list[str]:
+    """The class whose evidence depends most on the place, and how many others do."""
+    if not groups:
+        return []
+    most = max(groups, key=lambda group: group["evidence"]["value"])
+    others = f" The same holds of {len(groups) - 1} other classes." if len(groups) > 1 else ""
+    return [
+        f"{percent(most['evidence'])} of the evidence for “{most['class']}” lies on the {most['kind']} "
+        f"({most['area']:.0%} of the area), and {percent(most['kept'])} of that stays when other pictures "
+        f"show there: the maps depend on the place, not on what it shows.{others}"
+    ]
 
 
 def _disagreements(groups: Groups) -> list[str]:

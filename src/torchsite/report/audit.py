@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from torchsite.data import to_float
-from torchsite.evaluation.audit import Audit
+from torchsite.evaluation.audit import CONTENT, Audit
+from torchsite.evaluation.pieces import strongest_window
 from torchsite.evaluation.verdicts import called, percent
 from torchsite.files import write_atomically
 from torchsite.model.drawing import Raster, draw_tiles, picture_tile
@@ -64,15 +66,18 @@ def draw_groups(audit: Audit, groups: Groups) -> Figure:
     for group in groups:
         mark = f"{'! ' if group['found'] else ''}{called(group)}"
         tiles = [(_stands(audit, group), f"{group['class']}\n{mark}")]
-        rows.append([*tiles, *((_tile(crop), "") for crop in crops(audit, group["number"]))])
+        rows.append([*tiles, *((_tile(crop), "") for crop in crops(audit, group))])
     return draw_tiles(rows, tile=0.62)
 
 
-def crops(audit: Audit, number: int, n: int = N_CROPS) -> list[Tensor]:
-    """What stands in a group, from its first pictures: the smallest rectangles around it."""
-    part = audit.parts[number]
-    images = to_float(audit.pictures.images[part.rows[:n]])
-    return [image[(slice(None), *around(mask))] for image, mask in zip(images, part.masks, strict=False)]
+def crops(audit: Audit, group: Mapping[str, Any], n: int = N_CROPS) -> list[Tensor]:
+    """A piece of the group from each of its first pictures; places and regions in pictures that are faded."""
+    part = audit.parts[group["number"]].first(n)
+    images = to_float(audit.pictures.images[part.rows])
+    if group["kind"] != CONTENT:
+        return list(torch.where(part.masks[:, None], images, 0.8 + 0.2 * images))
+    windows = [around(strongest_window(mask.float())) for mask in part.masks]
+    return [image[:, rows, cols] for image, (rows, cols) in zip(images, windows, strict=True)]
 
 
 def around(mask: Tensor) -> tuple[slice, slice]:
