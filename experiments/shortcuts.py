@@ -35,7 +35,7 @@ from torchsite.randomness import Rng, make_rng
 from torchsite.report.format import markdown_table, method_name
 from torchsite.results import Result
 from torchsite.shapes import Images, Masks
-from torchsite.transforms import as_fill
+from torchsite.transforms.fill import Blur
 
 AREA = 0.03  # of the picture, where a shortcut has a place
 MAPS = ("self_explanation", "grad_cam", "integrated_gradients")
@@ -80,7 +80,7 @@ def border(images: Images, rng: Rng, anywhere: bool) -> tuple[Images, Masks]:
 def blur(images: Images, rng: Rng, anywhere: bool) -> tuple[Images, Masks]:
     """The whole picture a little out of focus: a shortcut without a place."""
     del rng, anywhere
-    return as_fill("blur").__class__(sigma=0.02).background(images), everywhere(images)
+    return Blur(sigma=0.02).background(images), everywhere(images)
 
 
 def frequency(images: Images, rng: Rng, anywhere: bool) -> tuple[Images, Masks]:

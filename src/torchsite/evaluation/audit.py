@@ -134,7 +134,7 @@ def audit(
                 tried.append(({"number": len(tried) + 1} | _figures(one, group, trial), trial))
     _judge([figures for figures, _ in tried])
     values = {
-        "classes": {name: _recognised(asked, label) for label, name in enumerate(data.classes)},
+        "classes": {name: _of_pictures(asked, label, regions) for label, name in enumerate(data.classes)},
         "groups": [_looked_at(figures, trial) for figures, trial in tried],
     }
     config = _description(model, data, asked) | {"method": method, "limit": limit, "n_probed": n_probed}
@@ -252,10 +252,12 @@ def _looked_at(figures: Figures, trial: Trial) -> dict[str, Any]:
     return plain(figures | shown)
 
 
-def _recognised(asked: Asked, label: int) -> dict[str, Any]:
+def _of_pictures(asked: Asked, label: int, regions: Masks | None) -> dict[str, Any]:
+    """How many pictures of a class were drawn, how many have regions, which share is recognised."""
     own = asked.data.labels == label
-    hits = int((asked.logits[own].argmax(1) == label).sum())
-    return {"n": int(own.sum()), "accuracy": plain(wilson(hits, int(own.sum())))}
+    n, hits = int(own.sum()), int((asked.logits[own].argmax(1) == label).sum())
+    n_regions = 0 if regions is None else int(regions[own].flatten(1).any(1).sum())
+    return {"n": n, "regions": n_regions, "accuracy": plain(wilson(hits, n))}
 
 
 def _drawn(data: Dataset, limit: int | None, seed: int) -> Labels:

@@ -29,8 +29,11 @@ def verdicts(result: Result) -> list[str]:
     said += [_of_regions(group) for group in groups if group["kind"] == "regions"]
     said += _only_places([group for group in groups if _counts_by_place(group)])
     said += _disagreements(groups)
-    few = [name for name, of in result.values["classes"].items() if name not in {g["class"] for g in groups}]
-    return said + ([f"Not examined, for want of pictures: {', '.join(few)}."] if few else [])
+    few = [name for name in result.values["classes"] if name not in {group["class"] for group in groups}]
+    said += [f"Not examined, for want of pictures: {', '.join(few)}."] if few else []
+    shown = {group["class"] for group in groups if group["kind"] == "regions"} | set(few)
+    few = [name for name, of in result.values["classes"].items() if of["regions"] and name not in shown]
+    return said + ([f"Regions that too few of the pictures drawn have: {', '.join(few)}."] if few else [])
 
 
 def _stands_out(group: Mapping[str, Any]) -> str:

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import torchsite as ts
-from torchsite.data import Dataset
 from tagged import Colours, coloured, true_maps, upper_left
+from torchsite.data import Dataset
 from torchsite.errors import ConfigError, DataError, NotApplicableError, ShapeError
 from torchsite.evaluation.audit import limit_of, places
 from torchsite.evaluation.pieces import find_pieces, group_pieces, piece_side
@@ -102,6 +102,12 @@ def test_classes_of_too_few_pictures_are_named():
     data, _ = coloured()
     few = data[torch.cat([(data.labels != 1).nonzero()[:, 0], torch.tensor([1, 4])])]
     assert "green" in ts.audit(Colours(), few, explain=true_maps).verdicts[-1]
+
+
+def test_regions_of_too_few_pictures_are_named(tagged):
+    _, data, tags = tagged
+    few = tags & (torch.arange(len(data)) < 12)[:, None, None]
+    assert "blue" in ts.audit(Colours(), data, explain=true_maps, regions=few).verdicts[-1]
 
 
 def test_pieces_do_not_overlap_and_are_the_strongest_first():

@@ -5,13 +5,16 @@ import json
 import pytest
 from running import run
 
+from torchsite.data import load_dataset
 from torchsite.errors import DataError
 from torchsite.results import Result
 
 
 def test_audit_writes_a_page_and_its_numbers(model_folder, tmp_path):
     boxes, page = tmp_path / "boxes.json", tmp_path / "audit.html"
-    boxes.write_text(json.dumps({str(row): [[0, 0, 7, 7]] for row in range(200)}))
+    boxes.write_text(
+        json.dumps({str(row): [[0, 0, 7, 7]] for row in range(len(load_dataset("mnist_sample", "test")))})
+    )
     words = ["audit", model_folder, "--limit", 8, "--out", page, "--regions", boxes]
     said = run(*words)
     found = Result.load(tmp_path / "audit.json")
