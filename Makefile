@@ -7,7 +7,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 CORE := .venv/.ready-core
 READY := .venv/.ready-all
-EXTRAS := .[dev,baselines,web,pretrained,tensorboard,export,docs,fuzz,dicom,microscopy]
+EXTRAS := .[dev,audit,baselines,web,pretrained,tensorboard,export,docs,fuzz,dicom,microscopy]
 # Apart from the rest, where tests find them (tests/backbone_libraries.py): where torchvision is not of torch's
 # own build it cannot be imported, and libraries that try to would break.
 APART := timm torchvision

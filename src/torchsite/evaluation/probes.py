@@ -132,22 +132,22 @@ class Trial:
         seen = before.argmax(1) == label
         found = {}
         for name in FILLINGS:
-            after, random = (
+            after, moved = (
                 self.asked.answers(as_fill(name).replace(images, ~masks.to(images.device)))
                 for masks in (self.group.masks, self._moved[0])
             )
-            whole, *rest = (relative_logit(logits, label) for logits in (before, after, random))
+            whole, *rest = (relative_logit(logits, label) for logits in (before, after, moved))
             falls, random_falls = (whole - part for part in rest)
-            turns = (share(logits.argmax(1)[seen] != label) for logits in (after, random))
+            turns = (share(logits.argmax(1)[seen] != label) for logits in (after, moved))
             found[name] = Hiding(mean(falls), mean(random_falls), mean(falls - random_falls), *turns)
         return found
 
     def paste(self) -> Pasting:
         """What the group does in pictures of other classes."""
         label, before = self.group.label, self.asked.logits[self.strangers]
-        after, random = (self.asked.answers(self._pasted(how)) for how in ("as it is", "something else"))
-        start, *rest = (relative_logit(logits, label) for logits in (before, after, random))
-        turned, random_turned = (logits.argmax(1) == label for logits in (after, random))
+        after, moved = (self.asked.answers(self._pasted(how)) for how in ("as it is", "something else"))
+        start, *rest = (relative_logit(logits, label) for logits in (before, after, moved))
+        turned, random_turned = (logits.argmax(1) == label for logits in (after, moved))
         more = mean(turned.double() - random_turned.double())
         rises, random_rises = (mean(part - start) for part in rest)
         return Pasting(rises, random_rises, share(turned), share(random_turned), more)

@@ -51,9 +51,9 @@ def _stands_out(group: Mapping[str, Any]) -> str:
 
 def _hidden(what: str, found: Mapping[str, Any]) -> str:
     """What hiding does, beside hiding as large a random place (in brackets)."""
-    falls, random = (found[key]["value"] for key in ("falls", "random_falls"))
+    falls, by_chance = (found[key]["value"] for key in ("falls", "random_falls"))
     return (
-        f"{what} lowers the logit by {falls:.1f} (as large a random place: {random:.1f}) and turns "
+        f"{what} lowers the logit by {falls:.1f} (as large a random place: {by_chance:.1f}) and turns "
         f"{percent(found['turns'])} of its pictures away ({bare(found['random_turns'])})"
     )
 
