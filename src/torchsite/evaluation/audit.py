@@ -215,7 +215,7 @@ def _figures(one: OfClass, group: Group, trial: Trial) -> Figures:
         hits = pointing_hits(one.maps[torch.searchsorted(one.rows, group.rows)], group.masks)
         found["pointing"] = wilson(round(float(hits.sum())), len(hits))
     elif group.kind != CONTENT and enough:
-        found["kept"] = trial.evidence_kept()
+        found["in_others"] = trial.evidence_in_others()
     return found
 
 

@@ -161,16 +161,14 @@ class Trial:
         inside = (maps * masks).double().sum((1, 2))
         return Shown(quotient(inside, maps.double().sum((1, 2))), mean(masks.double().mean((1, 2))))
 
-    def evidence_kept(self) -> Estimate:
-        """The share of its evidence that stays when other pictures show there: 1 if only the place counts."""
+    def evidence_in_others(self) -> Estimate:
+        """The evidence for the class at this place in pictures of others, as a share of that in its own."""
         group = self.group.first(len(self.strangers))
-        images, others = (self.asked.images(rows) for rows in (group.rows, self.strangers[: len(group.rows)]))
-        swapped = torch.where(group.masks[:, None].to(images.device), others, images)
-        before, after = (
-            (self.asked.maps(shown, group.label) * group.masks).double().sum((1, 2))
-            for shown in (images, swapped)
+        own, others = (
+            (self.asked.maps(self.asked.images(rows), group.label) * group.masks).double().sum((1, 2))
+            for rows in (group.rows, self.strangers[: len(group.rows)])
         )
-        return quotient(after, before)
+        return quotient(others, own)
 
     @cached_property
     def _moved(self) -> tuple[Masks, list[tuple[int, int]]]:

@@ -67,7 +67,8 @@ def _nothing(groups: Groups) -> str:
         f"Nothing stands out: of {len(groups)} groups in {len({g['class'] for g in groups})} classes, "
         f"{called(best)} of “{best['class']}” turns most pictures of other classes when it is pasted, "
         f"{percent(best['pasting']['turns'])}; random parts of its pictures turn "
-        f"{bare(best['pasting']['random_turns'])}, and {best['limit']:.0%} would stand out."
+        f"{bare(best['pasting']['random_turns'])}. An interval that begins above {best['limit']:.0%} "
+        "would stand out."
     )
 
 
@@ -89,8 +90,8 @@ def _only_places(groups: Groups) -> list[str]:
     others = f" The same holds of {len(groups) - 1} other classes." if len(groups) > 1 else ""
     return [
         f"{percent(most['evidence'])} of the evidence for “{most['class']}” lies on the {most['kind']} "
-        f"({most['area']:.0%} of the area), and {percent(most['kept'])} of that stays when other pictures "
-        f"show there: the maps depend on the place, not on what it shows.{others}"
+        f"({most['area']:.0%} of the area), and there pictures of other classes have "
+        f"{percent(most['in_others'])} as much: the maps depend on the place, not on what it shows.{others}"
     ]
 
 
@@ -118,10 +119,10 @@ def _is_idle(group: Mapping[str, Any]) -> bool:
 
 
 def _counts_by_place(group: Mapping[str, Any]) -> bool:
-    kept, share = group.get("kept"), group["evidence"]["low"]
-    if kept is None or kept["low"] is None or share is None:
+    elsewhere, share = group.get("in_others"), group["evidence"]["low"]
+    if elsewhere is None or elsewhere["low"] is None or share is None:
         return False
-    return bool(kept["low"] > 0.5 and share > max(MUCH, DENSE * group["area"]))
+    return bool(elsewhere["low"] > 0.5 and share > max(MUCH, DENSE * group["area"]))
 
 
 def weakest_hiding(group: Mapping[str, Any]) -> Mapping[str, Any]:

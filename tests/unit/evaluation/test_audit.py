@@ -72,8 +72,8 @@ def test_the_same_seed_finds_the_same(tagged):
 def test_a_map_that_never_looks_is_contradicted(tagged):
     _, data, _ = tagged
     audit = ts.audit(Colours(), data, explain=upper_left)
-    corners = [group for group in audit.groups if "kept" in group]
-    assert all(group["kept"]["value"] == 1 for group in corners)
+    corners = [group for group in audit.groups if "in_others" in group]
+    assert all(group["in_others"]["value"] == 1 for group in corners)
     assert any("depend on the place" in said for said in audit.verdicts)
     assert any("disagree" in said for said in audit.verdicts)
 
