@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from torchsite.results import Result, machine_words
+from torchsite.results import Result
 
 TITLES = {
     "mnist": "MNIST",
@@ -29,6 +29,15 @@ class Pictures:
     def sheet(self, name: str, title: str) -> str:
         """A link to a figure that does; nothing where they may not be shown."""
         return self.chart(name, title) if self.of_data else ""
+
+
+def machine_words(result: Result) -> str:
+    """The machine behind a result, for a page; nothing, if it was written before the instructions were."""
+    known = result.machine
+    if "instructions" not in known:
+        return ""
+    bf16 = "with" if known["native_bf16"] else "without"
+    return f"{known['processor']}, {known['cores']} cores, {known['instructions']} {bf16} native bfloat16"
 
 
 def source(result: Result, name: str = "") -> str:

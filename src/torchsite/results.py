@@ -48,15 +48,6 @@ def machine() -> dict[str, Any]:
     return found | {name: os.environ[name] for name in LIMITS if name in os.environ}
 
 
-def machine_words(result: "Result") -> str:
-    """The machine behind a result, for a page; nothing, if it was written before the instructions were."""
-    known = result.machine
-    if "instructions" not in known:
-        return ""
-    bf16 = "with" if known["native_bf16"] else "without"
-    return f"{known['processor']}, {known['cores']} cores, {known['instructions']} {bf16} native bfloat16"
-
-
 @dataclass(frozen=True)
 class Result:
     """What one experiment found, and everything needed to find it again."""

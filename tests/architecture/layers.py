@@ -17,7 +17,6 @@ LAYERS = [
         "files",
         "layers",
         "results",
-        "terminal",
         "version",
     },
     {"transforms", "data"},

@@ -9,9 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.section import machine_words
 from torchsite.errors import DataError
 from torchsite.files import write_atomically
-from torchsite.results import LIMITS, Result, machine_words, versions
+from torchsite.results import LIMITS, Result, versions
 from torchsite.version import __version__
 
 plain = st.recursive(

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis.strategies import text
 from rich.table import Table
 
-from torchsite.files import csv_table
-from torchsite.terminal import terminal, visible
+from torchsite.cli.terminal import terminal
+from torchsite.files import csv_table, visible
 
 HOSTILE = "\x1b]0;owned\x07 \x1b[31m\x9b2J\x7f\r"
 

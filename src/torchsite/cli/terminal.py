@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.segment import Segment
 
-from torchsite.terminal import Terminal
-from torchsite.terminal import terminal as terminal
+from torchsite.files import visible
 
 if TYPE_CHECKING:
     from torchsite.evaluation.compare import Watch
@@ -30,6 +31,20 @@ Samples = Annotated[
     list[str] | None,
     typer.Option("--data", help="Data set or folder whose test pictures are the samples; may be repeated."),
 ]
+
+
+class Terminal(Console):
+    """A console on which all text is `visible`, also inside tables and bars; rich's own colours remain."""
+
+    def render(self, *given: Any, **options: Any) -> Iterator[Segment]:
+        """The pieces of what is printed."""
+        for text, style, control in super().render(*given, **options):
+            yield Segment(text if control else visible(text), style, control)
+
+
+def terminal(*, stderr: bool = False) -> Terminal:
+    """A console for results: lines are not broken; square brackets and colons in names stay as they are."""
+    return Terminal(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 def say_json(values: Any) -> None:

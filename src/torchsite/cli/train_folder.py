@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchsite.cli.terminal import say_figures, watching
+from torchsite.cli.terminal import Terminal, say_figures, watching
 
 if TYPE_CHECKING:
     from torchsite.autotrain import Prepared
-    from torchsite.terminal import Terminal
     from torchsite.training import Callback, Fitted
 
 
