@@ -15,11 +15,11 @@ from torch import Tensor, nn
 
 from torchsite.data import Dataset, to_float
 from torchsite.model.blocks import conv_block
-from torchsite.objective.batch import Rows, Share
+from torchsite.objective.batch import Share
 from torchsite.objective.term import Memory
 from torchsite.randomness import Rng, make_rng
-from torchsite.shapes import Features, Images, Labels, Logits
-from torchsite.transforms import Transform, TransformFamily
+from torchsite.shapes import Images, Labels, Logits
+from torchsite.transforms import TransformFamily
 
 BATCH = 128
 WHOLE = Share()
@@ -122,9 +122,6 @@ class Readers(Memory):
         reader = self.networks[int(torch.randint(len(self.networks), (1,), generator=rng))]
         logits: Tensor = reader(pictures)
         return logits.to(pictures.dtype)
-
-    def learn(self, features: Features, rows: Rows, labels: Labels, transform: Transform) -> None:
-        """Nothing."""
 
 
 def train_reader(

@@ -1,4 +1,4 @@
-"""What the processes (ranks) of a distributed run tell each other; a process alone hears only itself."""
+"""Collective operations between the processes (ranks) of a run; a single process gets its own values back."""
 
 import os
 from collections.abc import Mapping

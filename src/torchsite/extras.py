@@ -1,4 +1,4 @@
-"""Packages that are not always there: imported where they are needed, and asked for by name."""
+"""Optional packages: imported where they are needed, with an error that says what to install."""
 
 import sys
 from importlib import import_module
@@ -10,7 +10,7 @@ from torchsite.errors import MissingExtraError
 def needed(module: str, *, who: str, install: str, package: str = "") -> ModuleType:
     """An optional module; without it an error that says who needs which package, and what to install.
 
-    One that is there but fails on import (compiled for another version, say) is told apart.
+    One that is installed but fails on import (compiled for another version, say) gets another error.
     """
     library = module.partition(".")[0]
     package = package or library

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, read only if they are files; names and tables that do no harm."""
+"""Files written whole or not at all, and read only if they are regular; names and tables safe to show."""
 
 import csv
 import io

@@ -22,7 +22,7 @@ Shape = tuple[int, int, int]
 
 
 def name_of(model: nn.Module, layer: Layer) -> str:
-    """The dotted name of a layer of the model; a stranger is an error that names the nearest layer."""
+    """The dotted name of a layer of the model; an unknown one is an error that names the nearest."""
     names: dict[str, nn.Module] = {name: module for name, module in model.named_modules() if name}
     if isinstance(layer, str):
         if layer not in names:

@@ -1,4 +1,4 @@
-"""Modules in evaluation mode for a while."""
+"""Evaluation mode as a context manager."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -146,7 +146,7 @@ def _series_of(file: str) -> str | None:
 
 
 def _tell_tales(train: Half, test: Half) -> Iterator[Finding]:
-    """Properties that tell the class and have nothing to do with what a picture shows."""
+    """Properties of files that predict the class without what the picture shows (shortcuts)."""
     for what, look in LOOKS.items():
         accuracy, chance = _guess(look(train), train.listing.labels, look(test), test.listing.labels)
         noise = math.sqrt(max(chance * (1 - chance), 1e-9) / max(1, len(test)))

@@ -1,4 +1,4 @@
-"""One's own pictures: read the folder, choose settings that fit the time, train, examine.
+"""Train on a folder of pictures: read it, choose settings that fit the time, train, examine.
 
 Command:  torchsite train FOLDER --minutes 30
 Cost:     the minutes that are given: three quarters for training, the rest for reading and for the report.
@@ -39,7 +39,7 @@ from torchsite.training.recipes import Recipe, build_model, load_recipe, overrid
 
 RECIPE_FILE = "recipe.yaml"
 
-# How often an examination asks for a picture: in a validation, in measures that probe, in all methods.
+# Forward passes per picture: in a validation, in measures that perturb it, in all attribution methods.
 PER_VALIDATION, PER_PROBED, PER_COMPARED = 5, 50, 60
 # Which parts of the time that is left they may take; what remains is for drawing the report.
 LOOKING, PROBING, COMPARING = 0.2, 0.15, 0.1

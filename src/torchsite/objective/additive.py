@@ -21,7 +21,7 @@ from torch import Tensor
 
 from torchsite.configs import check_bounds
 from torchsite.errors import ConfigError
-from torchsite.objective.batch import Draws, Share
+from torchsite.objective.batch import Batch, Draws
 from torchsite.objective.term import Found, MapKind, Memory, Step, Term, own_and_all, shares_shown
 from torchsite.objective.views import UPRIGHT, View, check_fills
 from torchsite.randomness import Rng
@@ -49,22 +49,13 @@ class MaskedView(View):
         rng = draws.rng(f"{self.name} blocks")
         return block_masks(draws.n, size, self.blocks, self.kept, rng, self.sizes)
 
-    def show(
-        self,
-        images: Images,
-        pose: Transform,
-        visible: Masks | None,
-        draws: Draws,
-        share: Share,
-        larger: Images | None = None,
-    ) -> Images:
+    def show(self, batch: Batch, pose: Transform, visible: Masks | None) -> Images:
         """The picture in its pose, then what is hidden under a filling of the picture itself."""
-        posed = super().show(images, pose, None, draws, share, larger)
+        posed = super().show(batch, pose, None)
         assert visible is not None
-        ways = [
-            fill.replace(posed, visible, rng=rng) for fill, rng in self.fills(self.hidden_fill, draws, share)
-        ]
-        return self.choose(ways, draws, share, "hidden way")
+        fills = self.fills(self.hidden_fill, batch)
+        ways = [fill.replace(posed, visible, rng=rng) for fill, rng in fills]
+        return self.choose(ways, batch, "hidden way")
 
     def for_black_box(self) -> View:
         """The same, and judged: hidden blocks are an augmentation, at the same cost."""
@@ -176,9 +167,8 @@ def block_masks(
         low, high = kept
         keeping = draws < (low + (high - low) * torch.rand(n, generator=rng))[:, None, None]
     else:
-        there = (torch.arange(most) <= rows[:, -1:])[:, :, None] & (torch.arange(most) <= cols[:, -1:])[
-            :, None
-        ]
+        down, across = (torch.arange(most) <= ends[:, -1:] for ends in (rows, cols))
+        there = down[:, :, None] & across[:, None]
         ranks = draws.masked_fill(~there, 2).flatten(1).argsort(1).argsort(1)
         keeping = (ranks < shapley_sizes(there.flatten(1).sum(1), rng)[:, None]).unflatten(1, (most, most))
     return keeping[torch.arange(n)[:, None, None], rows[:, :, None], cols[:, None, :]]

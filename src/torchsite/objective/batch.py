@@ -117,16 +117,8 @@ class Batch:
 
     def pictures(self) -> Images:
         """The pictures in all their views, view by view."""
-        views = zip(self.shown, self.counts, self.poses, self.visible, strict=True)
-        return torch.cat(
-            [
-                one.view.show(self.images[:n], pose, mask, self.draws, self.share, **self._around(n))
-                for one, n, pose, mask in views
-            ]
-        )
-
-    def _around(self, n: int) -> dict[str, Images]:
-        return {} if self.larger is None else {"larger": self.larger[:n]}
+        views = zip(self.shown, self.poses, self.visible, strict=True)
+        return torch.cat([one.view.show(self, pose, mask) for one, pose, mask in views])
 
     def parts(self, n: int) -> Iterator["Batch"]:
         """The batch in `n` parts of equal size, one after the other."""

@@ -1,4 +1,4 @@
-"""Same answers: the model says of every picture what another classifier says of it (distillation).
+"""Distillation: the model gives every picture the probabilities that another classifier gives it.
 
     L_same = τ² · mean KL( softmax(a / τ)  ‖  softmax(logits / τ) )           on pictures as they are
 
@@ -15,15 +15,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
+from torchsite.configs import check_bounds
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError
 from torchsite.files import write_atomically
 from torchsite.model import SITE
-from torchsite.objective.batch import Rows
 from torchsite.objective.term import Found, Memory, Step, Term
 from torchsite.objective.views import UPRIGHT, View
-from torchsite.shapes import Features, Labels, Logits, Scalar
-from torchsite.transforms import Transform
+from torchsite.shapes import Logits, Scalar
 
 TENSOR = "logits"
 
@@ -36,9 +35,6 @@ class KeptAnswers(Memory):
     def __init__(self, answers: Logits) -> None:
         super().__init__()
         self.register_buffer("answers", answers)
-
-    def learn(self, features: Features, rows: Rows, labels: Labels, transform: Transform) -> None:
-        """Nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +50,7 @@ class SameAnswers(Term, name="same_answers"):
             raise ConfigError(
                 "same_answers.answers: expected the file of another classifier's logits, got none"
             )
-        if not self.temperature > 0:
-            raise ConfigError(f"same_answers.temperature: expected more than 0, got {self.temperature}")
+        check_bounds(self, "(0, ∞)", "temperature")
 
     def views(self) -> tuple[View, ...]:
         """The pictures as the other classifier saw them."""

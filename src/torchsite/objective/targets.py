@@ -28,6 +28,7 @@ from torchsite.shapes import Features, Labels, Pixels
 from torchsite.transforms import Transform
 
 CHUNK = 1024
+DECAY = 0.99  # of running means, at each step
 WHOLE = Share()
 Targets = Float[Tensor, "*batch classes depth rows cols"]
 Exemplars = Float[Tensor, "batch classes exemplars depth rows cols"]
@@ -35,7 +36,7 @@ ClassSums = Float[Tensor, "classes depth rows cols"]
 NearestTable = Int32[Tensor, "pictures classes nearest"]
 
 
-class TargetSource(Memory):
+class TargetSource(Memory, abc.ABC):
     """Gives the targets of a batch and learns from its features; what it has learnt is checkpointed."""
 
     @abc.abstractmethod
@@ -44,10 +45,6 @@ class TargetSource(Memory):
 
         `rng` draws for the whole global batch, of which the pictures are a share.
         """
-
-    def learn(self, features: Features, rows: Rows, labels: Labels, transform: Transform) -> None:
-        """Take note of the features of transformed pictures, already in [0, 1]."""
-        del features, rows, labels, transform
 
 
 class FixedMeans(TargetSource):
@@ -70,7 +67,7 @@ class RunningMeans(TargetSource):
     sums: Tensor
     weights: Tensor
 
-    def __init__(self, n_classes: int, shape: tuple[int, int, int], decay: float) -> None:
+    def __init__(self, n_classes: int, shape: tuple[int, int, int], decay: float = DECAY) -> None:
         super().__init__()
         self.decay = decay
         self.register_buffer("sums", torch.zeros(n_classes, *shape))
@@ -148,25 +145,6 @@ class SampledExemplars(TargetSource):
             images = to_float(self.images[chosen.flatten()]).to(device, dtype_of(model))
             features = model.features(images)
         return to_unit(features, model.bce_slope).unflatten(0, (len(rows), len(self.members)))
-
-
-def make_targets(
-    model: SITE,
-    data: Dataset,
-    targets: str,
-    *,
-    n_nearest: int = 16,
-    n_exemplars: int = 4,
-    mean_decay: float = 0.99,
-    apart: bool = False,
-) -> TargetSource:
-    """The source of the targets of this name."""
-    shape = None if model.pixels_are_features else model.feature_shape
-    if targets == "nearest":
-        return NearestExemplars(data, n_nearest, n_exemplars, shape, apart)
-    if targets == "sampled":
-        return SampledExemplars(data, model)
-    return FixedMeans(data) if shape is None else RunningMeans(len(data.classes), shape, mean_decay)
 
 
 def to_unit(features: Features, slope: float) -> Features:

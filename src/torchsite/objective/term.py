@@ -106,12 +106,12 @@ class Step:
         return next(one for one in self.seen if one.view.name == name)
 
 
-class Memory(nn.Module, abc.ABC):
+class Memory(nn.Module):
     """What a term keeps from step to step, in buffers."""
 
-    @abc.abstractmethod
     def learn(self, features: Features, rows: Rows, labels: Labels, transform: Transform) -> None:
         """Take note of a whole step: the features in the first view, in [0, 1], and that view's poses."""
+        del features, rows, labels, transform
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,13 +20,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from torchsite.configs import check_bounds
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError
 from torchsite.model import SITE
 from torchsite.objective.batch import Share
-from torchsite.objective.targets import Exemplars, Targets, TargetSource, make_targets
+from torchsite.objective.targets import (
+    Exemplars,
+    FixedMeans,
+    NearestExemplars,
+    RunningMeans,
+    SampledExemplars,
+    Targets,
+    TargetSource,
+)
 from torchsite.objective.term import Found, Memory, Step, Term
-from torchsite.shapes import Labels, Maps, Masks, Prototypes, Scalar, Size
+from torchsite.shapes import Maps, Masks, Prototypes, Scalar, Size
 from torchsite.transforms import Transform
 
 Warp = Literal["target", "prototype"]
@@ -37,14 +46,11 @@ LN2 = math.log(2)  # the loss of prototypes that say nothing, whatever the targe
 class TransformationTerm(Term, name="transformation"):
     """Prototypes resemble their targets in every judged view.
 
-    `targets` are the mean of each class, forgotten by `mean_decay` where features are learnt; the mean of
-    `n_exemplars` of the `n_nearest` pictures of the class that are nearest to x; or one random picture each
-    (`sampled`). With `choose: best` the one of these exemplars that the prototype resembles most is the
-    target instead of their mean: a prototype may settle for one, and need not be a blend. `unseen` says
-    whether prototypes are free where the posed picture shows nothing, or are asked to be black there as well.
-    With `n_classes`, so many classes are drawn
-    anew at each step and stand for all, which is right on average: to compare all of a hundred would be most
-    of a step.
+    `targets` are the mean of each class; the mean of `n_exemplars` of the `n_nearest` pictures of the class
+    that are nearest to x; or one random picture each (`sampled`). With `choose: best` the one of these
+    exemplars that the prototype resembles most is the target instead of their mean: a prototype may settle
+    for one, and need not be a blend. `unseen` says whether prototypes are free where the posed picture shows
+    nothing, or are asked to be black there as well.
     """
 
     weight: float = 5.0
@@ -52,15 +58,11 @@ class TransformationTerm(Term, name="transformation"):
     n_nearest: int = 16
     n_exemplars: int = 4
     choose: Literal["mean", "best"] = "mean"
-    mean_decay: float = 0.99
     unseen: Literal["free", "black"] = "free"
-    n_classes: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("n_nearest", "n_exemplars"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"transformation.{name}: expected at least 1, got {getattr(self, name)}")
+        check_bounds(self, "[1, ∞)", "n_nearest", "n_exemplars")
         if self.n_exemplars > self.n_nearest:
             raise ConfigError(
                 f"transformation.n_exemplars: expected at most n_nearest = {self.n_nearest}, "
@@ -71,12 +73,6 @@ class TransformationTerm(Term, name="transformation"):
                 "transformation.choose: best chooses among the exemplars of targets: nearest, got "
                 f"{self.targets}"
             )
-        if self.n_classes is not None and self.n_classes < 1:
-            raise ConfigError(f"transformation.n_classes: expected at least 1, got {self.n_classes}")
-        if not 0 <= self.mean_decay < 1:
-            raise ConfigError(
-                f"transformation.mean_decay: expected a number in [0, 1), got {self.mean_decay}"
-            )
 
     def memory(self, model: SITE, data: Dataset) -> TargetSource:
         """The source of the targets, which learns from every step."""
@@ -85,15 +81,12 @@ class TransformationTerm(Term, name="transformation"):
                 "terms: transformation compares prototypes with pictures of one class, but several labels "
                 "may be true of these: use equivariance or additive_evidence"
             )
-        return make_targets(
-            model,
-            data,
-            self.targets,
-            n_nearest=self.n_nearest,
-            n_exemplars=self.n_exemplars,
-            mean_decay=self.mean_decay,
-            apart=self.choose == "best",
-        )
+        shape = None if model.pixels_are_features else model.feature_shape
+        if self.targets == "nearest":
+            return NearestExemplars(data, self.n_nearest, self.n_exemplars, shape, self.choose == "best")
+        if self.targets == "sampled":
+            return SampledExemplars(data, model)
+        return FixedMeans(data) if shape is None else RunningMeans(len(data.classes), shape)
 
     def loss(self, step: Step, memory: Memory | None) -> Found:
         """The mean over the views: a prototype judged in one pose alone need show nothing in the others."""
@@ -101,30 +94,14 @@ class TransformationTerm(Term, name="transformation"):
         targets = memory(step.batch.rows, step.draws.rng("exemplars"), step.batch.share)
         if self.choose == "best":
             first = step.judged[0]
-            targets = best_of(targets, first.run.raw_of(None), first.pose, step.model.bce_slope)
-        classes = self._classes(step)
-        targets = targets if classes is None else targets[..., classes, :, :, :]
+            targets = best_of(targets, first.run.raw_prototypes, first.pose, step.model.bce_slope)
         losses = []
         for seen in step.judged:
-            raw = seen.run.raw_of(classes)
-            loss = transformation_loss(
-                raw,
-                targets,
-                seen.pose,
-                slope=step.model.bce_slope,
-                masked=self.unseen == "free",
-            )
+            raw, free = seen.run.raw_prototypes, self.unseen == "free"
+            loss = transformation_loss(raw, targets, seen.pose, slope=step.model.bce_slope, masked=free)
             losses.append(loss * coverage(seen.all_poses, (raw.shape[-2], raw.shape[-1]), step.batch.share))
         mean = torch.stack(losses).mean()
         return Found(mean, {"transformation minus ln 2": mean.detach() - LN2})
-
-    def _classes(self, step: Step) -> Labels | None:
-        """The classes that stand for all at this step; None: all of them."""
-        n_all = step.model.config.n_classes
-        if self.n_classes is None or self.n_classes >= n_all:
-            return None
-        drawn = torch.randperm(n_all, generator=step.draws.rng("classes that stand for all"))
-        return drawn[: self.n_classes].to(step.batch.labels.device)
 
 
 def coverage(poses: Transform, size: Size, share: Share) -> Tensor | float:

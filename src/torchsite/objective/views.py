@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 
 from torchsite.errors import ConfigError, did_you_mean
-from torchsite.objective.batch import Draws, Share
+from torchsite.objective.batch import Batch, Draws
 from torchsite.randomness import Rng
 from torchsite.shapes import Images, Masks, Size
 from torchsite.transforms import AffineTransform, Transform, TransformFamily
@@ -53,47 +53,38 @@ class View:
         del draws, size
         return None
 
-    def show(
-        self,
-        images: Images,
-        pose: Transform,
-        visible: Masks | None,
-        draws: Draws,
-        share: Share,
-        larger: Images | None = None,
-    ) -> Images:
-        """The pictures of one share, given their poses and masks; corners and what is hidden are filled.
-
-        With `larger` pictures, of which these are the centres, a posed one shows what stands around it, and
-        only what lies beyond that is filled.
+    def show(self, batch: Batch, pose: Transform, visible: Masks | None) -> Images:
+        """The first pictures of a share, given their poses and masks; corners and what is hidden are filled.
 
         Whoever draws more here draws for all `draws.n` pictures and takes `share.rows(draws.n)` of it. Random
         fillings do not: they draw for each share, so that runs of several processes differ from those of one.
         """
         posed = [
             one if visible is None else fill.replace(one, visible, rng=rng)
-            for fill, rng in self.fills(self.fill, draws, share)
-            for one in [self.posed(images, pose, fill, rng, larger)]
+            for fill, rng in self.fills(self.fill, batch)
+            for one in [self.posed(batch, pose, fill, rng)]
         ]
-        return self.choose(posed, draws, share, "way")
+        return self.choose(posed, batch, "way")
 
-    def posed(self, images: Images, pose: Transform, fill: Fill, rng: Rng, larger: Images | None) -> Images:
-        """The pictures in their poses, from the larger ones if there are any; as they are without poses."""
-        if larger is None or not self.pose_stream:
+    def posed(self, batch: Batch, pose: Transform, fill: Fill, rng: Rng) -> Images:
+        """The pictures in their poses, cut from the larger ones around them if there are any."""
+        images = batch.images[: len(pose)]
+        if batch.larger is None or not self.pose_stream:
             return pose(images, fill=fill, rng=rng)
-        return pose.cropped_from(larger, (images.shape[-2], images.shape[-1]), fill=fill, rng=rng)
+        size = (images.shape[-2], images.shape[-1])
+        return pose.cropped_from(batch.larger[: len(pose)], size, fill=fill, rng=rng)
 
-    def fills(self, names: str | tuple[str, ...], draws: Draws, share: Share) -> Iterator[tuple[Fill, Rng]]:
+    def fills(self, names: str | tuple[str, ...], batch: Batch) -> Iterator[tuple[Fill, Rng]]:
         """The fillings that this view chooses from, each with its random numbers."""
         for name in (names,) if isinstance(names, str) else names:
-            yield as_fill(name), draws.rng(f"{self.name} filling {share.rank} {share.part}")
+            yield as_fill(name), batch.draws.rng(f"{self.name} filling {batch.share.rank} {batch.share.part}")
 
-    def choose(self, ways: Sequence[Images], draws: Draws, share: Share, stream: str) -> Images:
+    def choose(self, ways: Sequence[Images], batch: Batch, stream: str) -> Images:
         """Each picture in one of several ways, drawn for all pictures of the global batch."""
         if len(ways) == 1:
             return ways[0]
-        drawn = torch.randint(len(ways), (draws.n,), generator=draws.rng(f"{self.name} {stream}"))
-        chosen = drawn[share.rows(draws.n)][: len(ways[0])].to(ways[0].device)
+        drawn = torch.randint(len(ways), (batch.draws.n,), generator=batch.draws.rng(f"{self.name} {stream}"))
+        chosen = drawn[batch.share.rows(batch.draws.n)][: len(ways[0])].to(ways[0].device)
         return torch.stack(tuple(ways))[chosen, torch.arange(len(chosen), device=chosen.device)]
 
     def plain(self) -> "View":

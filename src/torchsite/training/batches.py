@@ -36,8 +36,7 @@ def make_batch(
     """
     rows = step_rows(len(data), config.batch_size, config.seed, step)[share.rows(config.batch_size)]
     kept = _floats(data.images if data.larger is None else data.larger, rows, like)
-    n_steps = config.epochs * (len(data) // config.batch_size)
-    draws = Draws(config.seed, step, config.batch_size, n_steps, clock)
+    draws = Draws(config.seed, step, config.batch_size, config.n_steps(len(data)), clock)
     kept = _flipped(kept, draws, share) if config.flip else kept
     kept = _jittered(kept, config.jitter, draws, share) if config.jitter else kept
     images, larger = (kept, None) if data.larger is None else (centre(kept, data.size), kept)

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from torchsite.model import SITE, ImageClassifier
 from torchsite.model.base import dtype_of
 from torchsite.modes import evaluating
-from torchsite.objective.objective import views_of_black_box, views_of_site
+from torchsite.objective.objective import views_of
 from torchsite.training.config import TrainingConfig
 
 FORWARD_AND_BACKWARD = 3
@@ -45,10 +45,9 @@ def training_budget(
     model: ImageClassifier, config: TrainingConfig, n_pictures: int, n_steps: int | None = None
 ) -> Budget:
     """What training this model on so many pictures takes; `n_steps` if a clock ended it before all epochs."""
-    views_of = views_of_site if isinstance(model, SITE) else views_of_black_box
     batch = config.batch_size
-    n_steps = config.epochs * (n_pictures // batch) if n_steps is None else n_steps
-    seen = sum(view.n_shown(batch) for view in views_of(config.terms, config.own_views)) / batch
+    n_steps = config.n_steps(n_pictures) if n_steps is None else n_steps
+    seen = sum(view.n_shown(batch) for view in views_of(model, config.terms, config.own_views)) / batch
     asked = sum(term.n_asked(batch) for term in config.terms) if isinstance(model, SITE) else 0
     per_view = forward_macs(model)
     total = (FORWARD_AND_BACKWARD * seen * batch + asked) * per_view * n_steps

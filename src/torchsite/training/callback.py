@@ -23,7 +23,7 @@ class Callback:
         """Before each step, with this process's pictures."""
 
     def step_done(self, run: "Run", losses: Mapping[str, Tensor]) -> None:
-        """After each step, with its losses as means over all processes; `run.steps_done` counts it."""
+        """After each step, which `run.steps_done` counts, with its losses as means over all processes."""
 
     def epoch_done(self, run: "Run") -> None:
         """After the last step of each epoch."""

@@ -76,6 +76,10 @@ class TrainingConfig:
         check_fills(field, self.corners, ("black", "mean") if silent else FILLS)
         join_views([*self.own_views, *(view for term in self.terms for view in term.views())])
 
+    def n_steps(self, n_pictures: int) -> int:
+        """The steps of all epochs over so many pictures; an epoch has whole batches only."""
+        return self.epochs * (n_pictures // self.batch_size)
+
     @property
     def own_views(self) -> tuple[View, ...]:
         """The views that are named here, whatever the terms compare."""

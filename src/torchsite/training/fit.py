@@ -1,6 +1,6 @@
 """`fit`: from a model and a data set to a trained model, a log and a result file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -16,16 +16,14 @@ from torchsite.model import SITE, ImageClassifier
 from torchsite.model.card import model_card, write_card
 from torchsite.model.config import class_names
 from torchsite.objective import BlackBoxObjective, Objective, SiteObjective
-from torchsite.objective.classification import balanced_weights, yes_weights
 from torchsite.randomness import make_rng
 from torchsite.results import Result
-from torchsite.training.averaging import WeightAverage
 from torchsite.training.batches import check_batches
 from torchsite.training.batchnorm import global_statistics
 from torchsite.training.budget import training_budget
 from torchsite.training.callback import Callback
-from torchsite.training.checkpoints import Checkpoints, checkpoints, last_checkpoint
-from torchsite.training.collapse import CollapseCheck, LastGood
+from torchsite.training.checkpoints import checkpoints, last_checkpoint
+from torchsite.training.collapse import LastGood
 from torchsite.training.config import TrainingConfig
 from torchsite.training.launch import launch
 from torchsite.training.log import ProgressBar, TrainingLog
@@ -78,9 +76,7 @@ def fit(
     if validation is None:
         data, validation = hold_out(data, config.seed)
     _check_classes(data)
-    fabric = launch(
-        {"accelerator": accelerator, "devices": devices, "num_nodes": num_nodes, "strategy": strategy}
-    )
+    fabric = launch(accelerator=accelerator, devices=devices, num_nodes=num_nodes, strategy=strategy)
     check_batches(len(data), config.batch_size, fabric.world_size, config.accumulate)
     with locked(folder):
         checkpoint, precision = _begin(folder, resume, describe_run(model, data, config), config, fabric)
@@ -198,9 +194,6 @@ def make_run(
         folder=folder,
         config=config,
         precision=precision,
-        checkpoints=Checkpoints(folder, config.checkpoint_seconds),
-        collapse=CollapseCheck(config.collapse_patience),
-        average=WeightAverage(model) if config.ema else None,
     )
 
 
@@ -214,21 +207,13 @@ def own_callbacks(run: Run, progress: bool) -> list[Callback]:
 
 def make_objective(model: ImageClassifier, data: Dataset, config: TrainingConfig) -> Objective:
     """What is minimised for this kind of model."""
-    if config.label_smoothing and data.multi_hot is not None:
-        raise ConfigError(
-            f"label_smoothing: expected 0 for pictures with several labels or none, as {data.name} has, "
-            f"got {config.label_smoothing}"
-        )
-    weights = None
-    if config.class_weights == "balanced":  # rare classes count as much as others
-        weights = balanced_weights(data.counts) if data.multi_hot is None else yes_weights(data.multi_hot)
-    options: dict[str, Any] = {
-        "views": config.own_views,
-        "corners": config.corners,
-        "label_smoothing": config.label_smoothing,
-        "class_weights": weights,
-        "multi_hot": data.multi_hot,
-    }
-    if isinstance(model, SITE):
-        return SiteObjective(model, data, config.terms, **options)
-    return BlackBoxObjective(model, config.terms, **options)
+    kind: Callable[..., Objective] = SiteObjective if isinstance(model, SITE) else BlackBoxObjective
+    return kind(
+        model,
+        data,
+        config.terms,
+        views=config.own_views,
+        corners=config.corners,
+        label_smoothing=config.label_smoothing,
+        class_weights=config.class_weights,
+    )

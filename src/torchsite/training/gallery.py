@@ -1,4 +1,4 @@
-"""Which training pictures stand for the prototypes of a model: a gallery of them; the model is only asked.
+"""Which training pictures stand for the prototypes of a model: a gallery of them; the model stays as it is.
 
     model.gallery = make_gallery(model, data, rng=make_rng(0, "gallery"))
     model.save_pretrained("runs/birds/model")
@@ -8,7 +8,7 @@ prototypes of other training pictures, upright and in poses, are as well met as 
 
     E ← E ∪ {argmax_e  Σ_p max(cos(w_p, z_e), max over E)}
 
-An exemplar must be recognisable: what is shown of it must be named as its class by the model itself.
+The model itself must classify what is shown of an exemplar correctly.
 Where the pictures must not be handed on, a decoder draws them from their features (`reconstruction.py`).
 """
 

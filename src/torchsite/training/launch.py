@@ -22,13 +22,13 @@ from torchsite.errors import ConfigError
 LOGGERS = ("lightning.fabric", "lightning.pytorch")
 
 
-def launch(options: Mapping[str, Any]) -> Fabric:
+def launch(**options: Any) -> Fabric:
     """The processes that train together; options: Fabric's accelerator, devices, num_nodes, strategy."""
     rejoin()
     with quiet():
         try:
             given = {name: value for name, value in options.items() if value not in ("auto", 1)}
-            fabric = Fabric(**(dict(options) | launch_options() | given))
+            fabric = Fabric(**(options | launch_options() | given))
         except (ValueError, TypeError, RuntimeError, MisconfigurationException) as error:
             raise ConfigError(f"these devices cannot be trained on: {error}") from error
         if not isinstance(fabric.strategy, SingleDeviceStrategy | DDPStrategy):
@@ -77,7 +77,7 @@ def rejoin(environment: Mapping[str, str] = os.environ) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Lightning's loggers at the level of warnings for a while: it greets, and a library says nothing."""
+    """Only warnings of Lightning's loggers for a while: a library prints no greeting."""
     loggers = [logging.getLogger(name) for name in LOGGERS]
     levels = [logger.level for logger in loggers]
     try:

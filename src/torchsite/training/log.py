@@ -144,7 +144,7 @@ def open_loggers(folder: Path) -> list[Logger]:
 
 
 class ProgressBar(Callback):
-    """A progress bar: epoch, loss, and the remaining time."""
+    """A progress bar: epoch, loss and the time that is left."""
 
     def __init__(self) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

@@ -45,9 +45,6 @@ class Run:
     folder: Path
     config: TrainingConfig
     precision: Precision
-    checkpoints: Checkpoints
-    collapse: CollapseCheck
-    average: WeightAverage | None = None
     callbacks: Sequence[Callback] = ()
     loggers: list[Logger] = field(default_factory=list)
     steps_done: int = 0
@@ -57,6 +54,11 @@ class Run:
     measures: dict[str, float] = field(default_factory=dict)
     validation_seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        self.checkpoints = Checkpoints(self.folder, self.config.checkpoint_seconds)
+        self.collapse = CollapseCheck(self.config.collapse_patience)
+        self.average = WeightAverage(self.model) if self.config.ema else None
+
     @property
     def steps_per_epoch(self) -> int:
         """Whole batches in the data."""
@@ -65,7 +67,7 @@ class Run:
     @property
     def n_steps(self) -> int:
         """Steps of the whole run."""
-        return self.config.epochs * self.steps_per_epoch
+        return self.config.n_steps(len(self.data))
 
     @property
     def epoch(self) -> int:
@@ -138,65 +140,54 @@ def take_step(run: Run) -> None:
     config, fabric, like = run.config, run.fabric, next(run.model.parameters())
     batch = make_batch(run.data, config, run.objective.views, run.steps_done, like, run.share, run.clock)
     tell(run, "step_begins", batch)
-    outcomes = []
+    outcomes: list[Outcome] = []
     with seeded(config.seed, run.steps_done, fabric.global_rank):
         for part in batch.parts(config.accumulate):
             with fabric.no_backward_sync(run.losses, enabled=not part.share.is_last_part):
                 with run.precision.autocast(fabric.device):
-                    outcome = run.losses(part)
-                outcomes.append(of_all_ranks(run, part, outcome))
-                fabric.backward(outcome.losses["loss"] / config.accumulate)
+                    losses, features = run.losses(part)
+                fabric.backward(losses["loss"] / config.accumulate)
+            outcomes.append(Outcome({name: loss.detach().float() for name, loss in losses.items()}, features))
+    means = mean_losses(run, batch, [outcome.losses for outcome in outcomes])
     run.learning_rate_factor = schedule(config, run.n_steps)(run.position)
     set_learning_rates(run.optimisers, run.learning_rate_factor)
     for optimiser in run.optimisers:
         optimiser.step()
         optimiser.zero_grad()
-    run.objective.learn(batch, joined_features(outcomes))
+    seen = [outcome.features for outcome in outcomes if outcome.features is not None]
+    run.objective.learn(batch, torch.cat(seen) if seen else None)
     run.steps_done += 1
     if run.average is not None:
         run.average.follow(run.model, run.position / run.steps_done / (config.ema * run.n_steps))
-    tell(run, "step_done", mean_losses(outcomes))
+    tell(run, "step_done", means)
     run.checkpoints.save_if_due(run)
 
 
 def look_at_clock(run: Run) -> None:
-    """The share of the time that is used, by the clock of the first process; all processes get the same."""
+    """Set `run.clock`, the share of the time that is used, by the first process's clock for all processes."""
     clock = 0.0
     if run.config.seconds is not None and run.fabric.is_global_zero:
         clock = run.checkpoints.seconds_spent / run.config.seconds
     run.clock = highest_of_ranks(math.inf if run.ending else clock)
 
 
-def of_all_ranks(run: Run, part: Batch, outcome: Outcome) -> Outcome:
-    """The losses as means over all processes, for the log; an error if they are not finite."""
-    values = torch.stack([value.detach().float() for value in outcome.losses.values()])
-    means = dict(zip(outcome.losses, mean_over_ranks(values), strict=True))
-    if not torch.isfinite(means["loss"]):
-        refuse_loss(run, part, outcome.losses["loss"], means["loss"])
-    return Outcome(means, outcome.features)
+def mean_losses(run: Run, batch: Batch, parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The losses of a step as means over its parts and over all processes.
 
-
-def refuse_loss(run: Run, part: Batch, loss: Tensor, mean: Tensor) -> None:
-    """Stop all processes, and name the pictures of those whose loss is not finite."""
-    losses = rows_of_all_ranks(loss.detach().float().reshape(1))
-    pictures = rows_of_all_ranks(part.rows.to(loss.device)).reshape(len(losses), -1)[~torch.isfinite(losses)]
+    If they are not finite, all processes stop with an error that names the pictures.
+    """
+    own = {name: torch.stack([losses[name] for losses in parts]).mean() for name in parts[0]}
+    means = dict(zip(own, mean_over_ranks(torch.stack([*own.values()])), strict=True))
+    if torch.isfinite(means["loss"]):
+        return means
+    losses = rows_of_all_ranks(own["loss"].reshape(1))
+    pictures = rows_of_all_ranks(batch.rows.to(losses.device)).reshape(len(losses), -1)
     raise TrainingError(
-        f"the loss became {mean.item()} at step {run.steps_done}, on the pictures numbered "
-        f"{pictures.flatten().tolist()}: lower the learning rate (now {run.config.learning_rate:g}) "
-        f"or look at these pictures; the last good weights are kept in the run's folder"
+        f"the loss became {means['loss'].item()} at step {run.steps_done}, on the pictures numbered "
+        f"{pictures[~torch.isfinite(losses)].flatten().tolist()}: lower the learning rate (now "
+        f"{run.config.learning_rate:g}) or look at these pictures; the last good weights are kept in the "
+        "run's folder"
     )
-
-
-def joined_features(outcomes: Sequence[Outcome]) -> Tensor | None:
-    """The features of all parts of a step, in the order of their pictures."""
-    features = [outcome.features for outcome in outcomes if outcome.features is not None]
-    return torch.cat(features) if features else None
-
-
-def mean_losses(outcomes: Sequence[Outcome]) -> dict[str, Tensor]:
-    """The losses of a step as means over its parts."""
-    names = outcomes[0].losses
-    return {name: torch.stack([outcome.losses[name] for outcome in outcomes]).mean() for name in names}
 
 
 def measure(run: Run) -> dict[str, float]:

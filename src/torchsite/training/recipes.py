@@ -29,7 +29,13 @@ from torchsite.transforms import TransformFamily
 
 ENOUGH_VALUES = 2**25
 # Fields of earlier versions and what they held when they did nothing: their recipes and runs can go on.
-GONE: Mapping[str, Any] = {"begin": "", "begin_with": "all", "ema_decay": 0.0}
+GONE: Mapping[str, Any] = {
+    "begin": "",
+    "begin_with": "all",
+    "ema_decay": 0.0,
+    "mean_decay": 0.99,
+    "n_classes": None,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +85,11 @@ def load_recipe(name: Path | str) -> Recipe:
 
 def without_gone(values: Any) -> Any:
     """Fields that there are no more are left out where they did nothing; elsewhere they stay unknown."""
+    if isinstance(values, list):
+        return [without_gone(value) for value in values]
     if not isinstance(values, Mapping):
         return values
-    kept = {name: value for name, value in values.items() if name not in GONE or value != GONE[name]}
-    return kept | ({"training": without_gone(kept["training"])} if "training" in kept else {})
+    return {k: without_gone(value) for k, value in values.items() if k not in GONE or value != GONE[k]}
 
 
 def override(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:

@@ -1,7 +1,6 @@
 """Validation: measures on pictures that are not trained on, in the same poses every time."""
 
 import torch
-from torch import Tensor
 
 from torchsite.data import Dataset
 from torchsite.distributed import notes_of_all_ranks
@@ -10,7 +9,7 @@ from torchsite.model import SITE, ImageClassifier
 from torchsite.modes import evaluating
 from torchsite.objective import Share
 from torchsite.randomness import Rng, make_rng
-from torchsite.shapes import Images, Labels
+from torchsite.shapes import Images, Labels, MultiHot
 from torchsite.training.batches import look_up, parts_in_order
 from torchsite.training.config import TrainingConfig
 from torchsite.transforms import TransformFamily
@@ -27,30 +26,22 @@ def validate(model: ImageClassifier, data: Dataset, config: TrainingConfig, shar
             number = int(rows[0]) // PART
             rng = make_rng(config.seed, "validation", number)
             images, labels = look_up(data, rows, like)
-            multi_hot = None if data.multi_hot is None else data.multi_hot[rows].to(like.device)
-            measured = measures(model, images, labels, config.family, rng, multi_hot)
-            found.append((number, len(rows), measured))
+            truth = labels if data.multi_hot is None else data.multi_hot[rows].to(like.device)
+            found.append((number, len(rows), measures(model, images, truth, config.family, rng)))
     parts = sorted((part for parts in notes_of_all_ranks(found) for part in parts), key=lambda part: part[0])
     total = sum(n for _, n, _ in parts)
-    return {
-        name: sum(n * measured[name] for _, n, measured in parts) / total
-        for name in (parts[0][2] if parts else {})
-    }
+    names = parts[0][2] if parts else {}
+    return {name: sum(n * measured[name] for _, n, measured in parts) / total for name in names}
 
 
 def measures(
-    model: ImageClassifier,
-    images: Images,
-    labels: Labels,
-    family: TransformFamily,
-    rng: Rng,
-    multi_hot: Tensor | None = None,
+    model: ImageClassifier, images: Images, truth: Labels | MultiHot, family: TransformFamily, rng: Rng
 ) -> dict[str, float]:
     """Accuracy upright and in random poses; for SITE, also how well the explanation follows the picture.
 
-    With `multi_hot`, where several labels may be true, the accuracy is that of all single answers.
+    Where several labels may be true, the accuracy is that of all single answers.
     """
-    figures = {}
+    accuracies, figures = {}, {}
     if isinstance(model, SITE):
         consistency = self_consistency(
             model, images, model(images).argmax(1), family=family, n_transforms=1, rng=rng, n_resamples=2
@@ -58,9 +49,8 @@ def measures(
         names = ("raw", "floor", "calibrated", "centred")
         figures = {name: getattr(consistency, name).value for name in names}
     pose = family.sample(len(images), rng=rng).to(images.device)
-    found = (model(pictures) for pictures in (images, pose(images)))
-    upright, posed = (
-        logits.argmax(1) == labels if multi_hot is None else (logits > 0) == multi_hot for logits in found
-    )
-    accuracies = {"accuracy": float(upright.float().mean()), "posed accuracy": float(posed.float().mean())}
+    for name, pictures in {"accuracy": images, "posed accuracy": pose(images)}.items():
+        logits = model(pictures)
+        answers = logits > 0 if model.config.multi_label else logits.argmax(1)
+        accuracies[name] = float((answers == truth).float().mean())
     return accuracies | figures

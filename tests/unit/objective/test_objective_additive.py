@@ -228,7 +228,7 @@ def test_conciseness_is_asked_of_the_own_class_relative_to_all():
 
 
 def test_the_black_box_is_taught_by_masked_pictures_too():
-    objective = BlackBoxObjective(make_black_box(), [AdditiveEvidence()], views=[UPRIGHT])
+    objective = BlackBoxObjective(make_black_box(), digits(20), [AdditiveEvidence()], views=[UPRIGHT])
     assert [(view.name, view.judged) for view in objective.views] == [("upright", True), ("masked", True)]
     images, labels = torch.rand(N, 1, 28, 28), torch.arange(N) % 3
     batch = show_batch(torch.arange(N), images, labels, objective.views, Draws(0, 0, N), TransformFamily())

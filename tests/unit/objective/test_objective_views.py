@@ -108,7 +108,7 @@ def test_poses_follow_from_seed_and_step_and_are_shared_out():
 
 
 def test_the_black_box_sees_the_same_views_whole():
-    objective = BlackBoxObjective(make_black_box(), [HIDDEN, TransformationTerm()])
+    objective = BlackBoxObjective(make_black_box(), digits(20), [HIDDEN, TransformationTerm()])
     assert objective.views == (UPRIGHT, POSED)
 
 
@@ -152,7 +152,6 @@ def test_what_means_nothing_cannot_be_written(changes, words):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"mean_decay": -0.1}, "mean_decay"),
         ({"weight": -1.0}, "transformation.weight: expected at least 0"),
         ({"n_exemplars": 17}, "n_exemplars: expected at most n_nearest = 16"),
         ({"n_nearest": 0}, "n_nearest: expected at least 1"),
