@@ -45,7 +45,7 @@ VALIDATED_PER_MINUTE = 10
 
 @dataclass(frozen=True)
 class Decision(Generic[Value]):
-    """One setting, its value, and why; `field` is the recipe's field that it sets."""
+    """One setting, its value, and why; `field` is the recipe's field that it sets, if it is a field."""
 
     setting: str
     value: Value
@@ -66,21 +66,20 @@ class Plan:
     recipe: Recipe
     decisions: tuple[Decision[Any], ...]
 
-    def changed(
-        self, decision: Decision[Any], training: Mapping[str, Any] | None = None, **fields: Any
-    ) -> "Plan":
-        """The plan with this decision (in place of an earlier one about its setting) and these fields."""
-        kept = (earlier for earlier in self.decisions if earlier.setting != decision.setting)
-        recipe = replace(self.recipe, **fields)
-        recipe = replace(recipe, training=replace(recipe.training, **(training or {})))
-        return Plan(recipe, (*kept, decision))
+    def changed(self, *decisions: Decision[Any], fields: Mapping[str, Any] | None = None) -> "Plan":
+        """The plan with these decisions, in place of earlier ones on the same settings, and these fields."""
+        settings = {decision.setting for decision in decisions}
+        kept = (earlier for earlier in self.decisions if earlier.setting not in settings)
+        decided = {decision.field: decision.value for decision in decisions if decision.field}
+        return Plan(override(self.recipe, decided | dict(fields or {})), (*kept, *decisions))
 
     def overridden(self, changes: Mapping[str, Any]) -> "Plan":
         """The plan with fields that the user has chosen, and without decisions about them."""
         given = {name.replace("-", "_"): value for name, value in changes.items()}
-        kept = (decision for decision in self.decisions if decision.field not in given)
+        parts = tuple(f"{name}." for name in given)  # of a group of fields, too
+        kept = tuple(decision for decision in self.decisions if not f"{decision.field}.".startswith(parts))
         own = (Decision(name, value, "as you asked", name) for name, value in given.items())
-        return Plan(override(self.recipe, changes), (*kept, *own))
+        return Plan(self.recipe, kept).changed(*own)
 
 
 VIEWS = Decision(
@@ -95,6 +94,12 @@ TERMS_OF_PHOTOGRAPHS = (
     EquivarianceTerm(weight=3.0, maps="relative"),
     AdditiveEvidence(place=0.2, sizes="shapley", beta=0.2),
     TaughtByHiding(weight=0.5, start=0.3),
+)
+# Features that are learnt with the prototypes need something for these to resemble.
+TERMS_FROM_NOTHING: tuple[Term, ...] = (
+    TransformationTerm(weight=0.5),
+    EquivarianceTerm(maps="relative"),
+    AdditiveEvidence(place=0.2, sizes="shapley", beta=0.2),
 )
 OF_MAPS = EquivarianceTerm | AdditiveEvidence | TaughtByHiding
 CORNERS = Decision(
@@ -114,37 +119,20 @@ def choose_settings(
     anew = extractor.value == FROM_SCRATCH
     size = choose_size(survey, FROM_SCRATCH if anew else USUAL, minutes)
     batch, targets = choose_batch(survey, extractor.value), choose_targets(survey)
-    variant, weights = choose_variant(survey, size.value, minutes, deeper), choose_weights(survey)
-    model = ModelSettings(
-        feature_extractor=extractor.value,
-        extractor_options={} if anew else {"variant": variant.value},
-        zero_sum=True,
-        generator="spatial" if anew else "two_scales",
-    )
+    variant = choose_variant(survey, size.value, minutes, deeper)
+    model = ModelSettings(zero_sum=True, generator="spatial" if anew else "two_scales")
     training = TrainingConfig(
-        batch_size=batch.value,
         learning_rate=3e-3 if anew else 2e-3,
         schedule="one_cycle" if anew else "cosine",
         warm_up=0.2 if anew else 0.1,
         label_smoothing=0.0 if anew else 0.05,
-        class_weights=weights.value,
-        terms=terms_from_nothing(targets.value) if anew else TERMS_OF_PHOTOGRAPHS,
-        corners=CORNERS.value,
+        terms=TERMS_FROM_NOTHING if anew else TERMS_OF_PHOTOGRAPHS,
         collapse_patience=MOST_FROM_SCRATCH,
         n_validation=min(500, survey.n_test),
     )
-    recipe = Recipe(data, size.value, model=model, training=training)
-    own = targets if anew else variant
-    return Plan(recipe, (size, extractor, own, batch, weights, VIEWS, CORNERS))
-
-
-def terms_from_nothing(targets: Literal["nearest", "mean"]) -> tuple[Term, ...]:
-    """The terms for features that are learnt with the prototypes: these need something to resemble."""
-    return (
-        TransformationTerm(weight=0.5, targets=targets),
-        EquivarianceTerm(maps="relative"),
-        AdditiveEvidence(place=0.2, sizes="shapley", beta=0.2),
-    )
+    own, weights = targets if anew else variant, choose_weights(survey)
+    plan = Plan(Recipe(data, model=model, training=training), ())
+    return plan.changed(size, extractor, own, batch, weights, VIEWS, CORNERS)
 
 
 def for_multi_label(plan: Plan) -> Plan:
@@ -156,8 +144,8 @@ def for_multi_label(plan: Plan) -> Plan:
     )
     why = "each label is a yes or no of its own (binary cross-entropy), with a map of its own"
     plan = Plan(plan.recipe, tuple(decision for decision in plan.decisions if decision.setting != "targets"))
-    model = replace(plan.recipe.model, zero_sum=False)
-    return plan.changed(Decision("labels", "several", why), {"terms": terms}, model=model)
+    fields = {"terms": terms, "model.zero_sum": False}
+    return plan.changed(Decision("labels", "several", why), fields=fields)
 
 
 def choose_poses(plan: Plan, name: str, pictures: Dataset) -> Plan:
@@ -167,7 +155,7 @@ def choose_poses(plan: Plan, name: str, pictures: Dataset) -> Plan:
         guess = guess_poses(pictures, plan.recipe.training.seed)
         name, why = guess.poses, guess.why
     family: TransformFamily = family_of(name)
-    return plan.changed(Decision("poses", family, why, "family", f"{name}: {family}"), {"family": family})
+    return plan.changed(Decision("poses", family, why, "family", f"{name}: {family}"))
 
 
 def choose_margin(plan: Plan, survey: Survey, size: int) -> Plan:
@@ -182,7 +170,7 @@ def choose_margin(plan: Plan, survey: Survey, size: int) -> Plan:
         f"decoded at {kept} pixels, of which the centre of {size} is seen: turned views show what stands "
         "around it instead of corners; --margin 1 to see the whole picture"
     )
-    return plan.changed(Decision("margin", MARGIN, why, "margin"), margin=MARGIN)
+    return plan.changed(Decision("margin", MARGIN, why, "margin"))
 
 
 def choose_time(plan: Plan, minutes: float, spent: float = 0.0, epochs: int | None = None) -> Plan:
@@ -198,9 +186,8 @@ def choose_time(plan: Plan, minutes: float, spent: float = 0.0, epochs: int | No
     why = f"the learning rate falls with the clock, or over {most} epochs, {limit}, if they take less"
     return plan.changed(
         Decision("time", seconds, why, "seconds", f"{seconds / 60:.1f} minutes"),
-        {
+        fields={
             "epochs": most,
-            "seconds": seconds,
             "validate_every": math.ceil(most / N_VALIDATIONS),
             "n_validation": min(plan.recipe.training.n_validation, n_validation),
         },
@@ -251,7 +238,7 @@ def choose_variant(survey: Survey, size: int, minutes: float, deeper: Collection
     )
     name = next(fitting, USUAL)
     why = "the fastest" if name == USUAL else f"{minutes:g} minutes allow all epochs that help with it"
-    return Decision("network", name, why, "model.extractor_options")
+    return Decision("network", name, why, "model.extractor_options.variant")
 
 
 def choose_weights(survey: Survey) -> Decision[Literal["equal", "balanced"]]:

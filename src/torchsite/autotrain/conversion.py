@@ -181,18 +181,16 @@ def _settings(train: Dataset, test: Dataset, minutes: float) -> Plan:
     """The settings that a folder's training would have, but the network's size and extractor."""
     plan = choose_settings(train.name, survey_halves(train, test), minutes=minutes, pretrained=False)
     kept = tuple(decision for decision in plan.decisions if decision.setting not in ("size", "extractor"))
-    size, usual = train.images.shape[-2], plan.recipe.training.batch_size
-    return (
-        Plan(plan.recipe, kept)
-        .changed(
-            Decision("size", size, "what the network takes"),
-            size=size,
-            model=replace(plan.recipe.model, feature_extractor=CUSTOM, extractor_options={}),
-        )
-        .changed(
-            Decision("batch", min(MOST_AT_ONCE, usual), "a usual size for learnt weights"),
-            {"batch_size": min(MOST_AT_ONCE, usual), "learning_rate": 2e-3, "schedule": "cosine"},
-        )
+    batch = min(MOST_AT_ONCE, plan.recipe.training.batch_size)
+    return Plan(plan.recipe, kept).changed(
+        Decision("size", train.images.shape[-2], "what the network takes", "size"),
+        Decision("batch", batch, "a usual size for learnt weights", "batch_size"),
+        fields={
+            "model.feature_extractor": CUSTOM,
+            "model.extractor_options": {},
+            "learning_rate": 2e-3,
+            "schedule": "cosine",
+        },
     )
 
 
@@ -200,7 +198,8 @@ def _keep_answers(plan: Plan, weight: float, file: Path) -> Plan:
     """The plan with a term for the network's own logits, which are in a file."""
     why = "the network's own answers are learnt beside the labels, so that the two agree"
     terms = (*plan.recipe.training.terms, SameAnswers(weight=weight, answers=str(file)))
-    return plan.changed(Decision("same answers", weight, why, text=f"weight {weight:g}"), {"terms": terms})
+    decision = Decision("same answers", weight, why, text=f"weight {weight:g}")
+    return plan.changed(decision, fields={"terms": terms})
 
 
 def _front(twin: SITE, fine_tuning: float) -> Decision[str]:
