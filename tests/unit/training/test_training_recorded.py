@@ -50,6 +50,7 @@ def make_model(recipe):
 # Recipes that the former training did not know.
 LATER = {
     "bam",
+    "eurosat",
     "cifar10_additive",
     "cifar10",
     "cifar10_cnn_true",
