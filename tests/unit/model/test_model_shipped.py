@@ -8,7 +8,7 @@ from skimage.data import chelsea
 from sklearn.datasets import load_sample_image
 
 from torchsite.data import load_dataset, to_float
-from torchsite.metrics import completeness_error, self_consistency
+from torchsite.metrics import OneMapShare, completeness_error, self_consistency
 from torchsite.model import SITE, BlackBoxConfig, load, shipped_models
 from torchsite.model.pretrained import WEIGHTS_FILE, read_config
 from torchsite.randomness import make_rng
@@ -114,3 +114,19 @@ def test_the_model_of_photographs_says_nothing_of_grey_and_points_at_a_cat():
     assert model.classes[int(explanation.predicted[1])] in cats
     heatmap = explanation.heatmaps(classes=explanation.predicted)[1].clamp_min(0)
     assert heatmap[8:56, 40:88].sum() > 0.6 * heatmap.sum()
+
+
+def test_the_model_of_satellite_pictures_points_at_what_it_names_in_any_orientation():
+    model = SITE.from_pretrained("eurosat")
+    land = samples_for(model.config)
+    explanation = model.explain(land.images)
+    named = [model.classes[i] for i in explanation.predicted.tolist()]
+    expected = {"highway": "Highway", "river": "River", "industry": "Industrial", "houses": "Residential"}
+    right = [expected[name] == said for name, said in zip(land.names, named, strict=True) if name in expected]
+    assert sum(right) >= 3
+    found = self_consistency(model, land.images, explanation.predicted, n_transforms=4, rng=make_rng(0))
+    assert found.raw.value >= 0.9
+    template = OneMapShare(lambda x, c: explanation.heatmaps(classes=c), n_resamples=2)
+    template.update(land.images, explanation.predicted)
+    assert template.result().pattern.value <= 0.5, "no template of either sign"
+    assert load("eurosat_black_box")(land.images).shape == (len(land), 10)
