@@ -15,7 +15,9 @@ def test_grad_cam_reads_a_hidden_layer_where_the_features_are_the_pixels():
 
 
 def test_shipped_models_serve_where_none_were_trained(tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "load_dataset", lambda name, split: load_dataset("mnist_sample", split)[:20])
+    monkeypatch.setattr(
+        models, "load_dataset", lambda name, split, size: load_dataset("mnist_sample", split)[:20]
+    )
     pair = models.pair_beside("mnist", tmp_path / "mnist_sheet")
     assert pair.origin == "shipped"
     assert {"mnist", "mnist_black_box"} <= set(shipped_models())

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torchsite.errors import ConfigError
 from torchsite.model.encoder import SPATIAL_WIDTHS
 from torchsite.model.spatial_generator import SpatialGenerator
-from torchsite.model.two_scales import SHRINKING, shrunk, spread, wide
+from torchsite.model.two_scales import NEARLY, SHRINKING, shrunk, spread, wide
 from torchsite.shapes import Features, Labels, Logits, Maps, Prototypes, Size
 
 ScaledEvidence = Float[Tensor, "batch scales classes rows cols"]
@@ -121,10 +121,12 @@ class TwoScaleGenerator(nn.Module):
     def by_scale(self, features: Features, bound: nn.Module) -> tuple[ScaledEvidence, Float[Tensor, ""]]:
         """The evidence of parts and of the whole, and the size of the prototypes of the whole.
 
-        No prototypes are drawn on the finer grid, and none is bounded twice.
+        No prototypes are drawn on the finer grid, and none is bounded twice by the usual tanh.
         """
-        cells = bound(self.templates.to(features))
-        drawn = bound(wide(self._drawn(features))).to(features.dtype) * SHRINKING
+        cells, raw = bound(self.templates.to(features)), self._drawn(features)
+        is_tanh = isinstance(bound, nn.Tanh)  # then bound(shrunk(raw)) is, shorter,
+        drawn = NEARLY * SHRINKING * bound(wide(raw)) if is_tanh else bound(shrunk(raw))
+        drawn = drawn.to(features.dtype)
         with torch.autocast(features.device.type, enabled=False):
             parts = torch.einsum("ndrc,kd->nkrc", features[:, : self.n_parts], cells)
             whole = at_four_cells(features[:, self.n_parts :], drawn)

@@ -83,13 +83,17 @@ def load_recipe(name: Path | str) -> Recipe:
     return from_mapping(Recipe, {} if values is None else without_gone(values))
 
 
-def without_gone(values: Any) -> Any:
-    """Fields that there are no more are left out where they did nothing; elsewhere they stay unknown."""
-    if isinstance(values, list):
-        return [without_gone(value) for value in values]
-    if not isinstance(values, Mapping):
+def without_gone(values: Any, depth: int = 4) -> Any:
+    """Fields that there are no more are left out where they did nothing; elsewhere they stay unknown.
+
+    They are looked for in the recipe, its training, and the terms of that; files may be nested without end.
+    """
+    if not depth or not isinstance(values, list | Mapping):
         return values
-    return {k: without_gone(value) for k, value in values.items() if k not in GONE or value != GONE[k]}
+    if isinstance(values, list):
+        return [without_gone(value, depth - 1) for value in values]
+    kept = {name: value for name, value in values.items() if name not in GONE or value != GONE[name]}
+    return {name: without_gone(value, depth - 1) for name, value in kept.items()}
 
 
 def override(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:

@@ -120,7 +120,7 @@ def test_changed_options_are_measured_again(tmp_path):
             methods=["random"],
             metrics=["deletion"],
             out=out,
-            metric_options={"deletion": {"fill": fill}},
+            metric_options={"deletion": {"fills": [fill]}},
         )
         for fill in (0.0, 0.5)
     )
@@ -231,7 +231,7 @@ def test_tables_show_every_filling_of_a_measure():
         assert f"| {name} |" in table
     assert "random,deletion,fills.blur.area," in lines
     assert draw(both).axes
-    grey = compare(templates(), metric_options={"deletion": {"fill": 0.5}}, **asked)
+    grey = compare(templates(), metric_options={"deletion": {"fills": [0.5]}}, **asked)
     assert "deletion: Colour(values=(0.5,)) area" in to_markdown(grey)
 
 
