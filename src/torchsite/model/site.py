@@ -34,7 +34,7 @@ from torchsite.model.extractor import ImageShape, as_extractor
 from torchsite.model.gallery import Gallery, load_gallery, save_gallery
 from torchsite.model.generators import build_generator, check_prototypes
 from torchsite.modes import evaluating
-from torchsite.shapes import Features, Images, Labels, Logits, Prototypes
+from torchsite.shapes import Features, Images, Logits, Prototypes
 from torchsite.transforms import TransformFamily
 
 BCE_SLOPE: Mapping[str, float] = {"sigmoid": 1.0, "tanh": 2.0}
@@ -63,10 +63,6 @@ class Forward:
     def stages(self) -> tuple[Logits, ...]:
         """What is judged: the logits."""
         return (self.logits,)
-
-    def raw_of(self, classes: Labels | None) -> Prototypes:
-        """The raw prototypes of these classes; None: of all."""
-        return self.raw_prototypes if classes is None else self.raw_prototypes[:, classes]
 
     def scaled(self, scale: float) -> "Forward":
         """The same with evidence times a factor."""

@@ -19,7 +19,7 @@ from torchsite.errors import ConfigError
 from torchsite.model.encoder import SPATIAL_WIDTHS
 from torchsite.model.spatial_generator import SpatialGenerator
 from torchsite.model.two_scales import NEARLY, SHRINKING, shrunk, spread, wide
-from torchsite.shapes import Features, Labels, Logits, Maps, Prototypes, Size
+from torchsite.shapes import Features, Logits, Maps, Prototypes, Size
 
 ScaledEvidence = Float[Tensor, "batch scales classes rows cols"]
 
@@ -63,10 +63,6 @@ class ScaledForward:
         """Those of all classes, bounded; of a relative pass relative to their mean."""
         drawn = self.bound(self.raw_prototypes)
         return drawn - drawn.mean(1, keepdim=True) if self.is_relative else drawn
-
-    def raw_of(self, classes: Labels | None) -> Prototypes:
-        """The raw prototypes of these classes; None: of all."""
-        return self.raw_prototypes if classes is None else self.raw_prototypes[:, classes]
 
     def scaled(self, scale: float) -> "ScaledForward":
         """The same with evidence times a factor."""
@@ -124,7 +120,8 @@ class TwoScaleGenerator(nn.Module):
         No prototypes are drawn on the finer grid, and none is bounded twice by the usual tanh.
         """
         cells, raw = bound(self.templates.to(features)), self._drawn(features)
-        is_tanh = isinstance(bound, nn.Tanh)  # then bound(shrunk(raw)) is, shorter,
+        # tanh(atanh(x)) = x: of the usual bound, what `shrunk` does is a factor.
+        is_tanh = isinstance(bound, nn.Tanh)
         drawn = NEARLY * SHRINKING * bound(wide(raw)) if is_tanh else bound(shrunk(raw))
         drawn = drawn.to(features.dtype)
         with torch.autocast(features.device.type, enabled=False):
