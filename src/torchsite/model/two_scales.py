@@ -67,10 +67,15 @@ class TwoScales(FeatureExtractor):
 
     def forward(self, images: Images) -> Features:
         """Raw features at a quarter of the resolution: those of parts, then those of the whole."""
+        return atanh(self.bounded(images))
+
+    def bounded(self, images: Images) -> Features:
+        """The same after a tanh: what SITE reads, the short way."""
         maps = self.stages(images)
         this, that = wide(self.parts(maps[FINE])).chunk(2, 1)
-        parts = atanh(torch.tanh(this) * torch.tanh(that))
-        return torch.cat([parts, spread(shrunk(self.whole(maps[FINE + 1 :])), parts)], 1)
+        parts = torch.tanh(this) * torch.tanh(that)
+        whole = torch.tanh(wide(self.whole(maps[FINE + 1 :]))) * SHRINKING
+        return torch.cat([parts, spread(whole, parts)], 1)
 
     def load_pretrained(self) -> None:
         """The blocks as published, folded."""

@@ -53,9 +53,8 @@ class MaskedView(View):
         """The picture in its pose, then what is hidden under a filling of the picture itself."""
         posed = super().show(batch, pose, None)
         assert visible is not None
-        fills = self.fills(self.hidden_fill, batch)
-        ways = [fill.replace(posed, visible, rng=rng) for fill, rng in fills]
-        return self.choose(ways, batch, "hidden way")
+        fill, rng = self.filling(self.hidden_fill, batch, len(posed), "hidden way")
+        return fill.replace(posed, visible, rng=rng)
 
     def for_black_box(self) -> View:
         """The same, and judged: hidden blocks are an augmentation, at the same cost."""

@@ -7,7 +7,7 @@ of the pictures only, which costs less.
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,7 +18,7 @@ from torchsite.objective.batch import Batch, Draws
 from torchsite.randomness import Rng
 from torchsite.shapes import Images, Masks, Size
 from torchsite.transforms import AffineTransform, Transform, TransformFamily
-from torchsite.transforms.fill import Fill, as_fill
+from torchsite.transforms.fill import Fill, OneOf, as_fill
 
 ASPECT = 2.0  # no side of a rectangle is more than this many times the other, in shares of the frame
 ViewName = Literal["upright", "posed"]
@@ -59,33 +59,28 @@ class View:
         Whoever draws more here draws for all `draws.n` pictures and takes `share.rows(draws.n)` of it. Random
         fillings do not: they draw for each share, so that runs of several processes differ from those of one.
         """
-        posed = [
-            one if visible is None else fill.replace(one, visible, rng=rng)
-            for fill, rng in self.fills(self.fill, batch)
-            for one in [self.posed(batch, pose, fill, rng)]
-        ]
-        return self.choose(posed, batch, "way")
+        fill, rng = self.filling(self.fill, batch, len(pose), "way")
+        shown = self.posed(batch, pose, fill, rng) if self.pose_stream else batch.images[: len(pose)]
+        return shown if visible is None else fill.replace(shown, visible, rng=rng)
 
     def posed(self, batch: Batch, pose: Transform, fill: Fill, rng: Rng) -> Images:
         """The pictures in their poses, cut from the larger ones around them if there are any."""
         images = batch.images[: len(pose)]
-        if batch.larger is None or not self.pose_stream:
+        if batch.larger is None:
             return pose(images, fill=fill, rng=rng)
         size = (images.shape[-2], images.shape[-1])
         return pose.cropped_from(batch.larger[: len(pose)], size, fill=fill, rng=rng)
 
-    def fills(self, names: str | tuple[str, ...], batch: Batch) -> Iterator[tuple[Fill, Rng]]:
-        """The fillings that this view chooses from, each with its random numbers."""
-        for name in (names,) if isinstance(names, str) else names:
-            yield as_fill(name), batch.draws.rng(f"{self.name} filling {batch.share.rank} {batch.share.part}")
-
-    def choose(self, ways: Sequence[Images], batch: Batch, stream: str) -> Images:
-        """Each picture in one of several ways, drawn for all pictures of the global batch."""
-        if len(ways) == 1:
-            return ways[0]
-        drawn = torch.randint(len(ways), (batch.draws.n,), generator=batch.draws.rng(f"{self.name} {stream}"))
-        chosen = drawn[batch.share.rows(batch.draws.n)][: len(ways[0])].to(ways[0].device)
-        return torch.stack(tuple(ways))[chosen, torch.arange(len(chosen), device=chosen.device)]
+    def filling(self, names: str | tuple[str, ...], batch: Batch, n: int, stream: str) -> tuple[Fill, Rng]:
+        """For each of `n` pictures one of the fillings, drawn for the global batch, and random numbers."""
+        fills = [as_fill(name) for name in ((names,) if isinstance(names, str) else names)]
+        rng = batch.draws.rng(f"{self.name} filling {batch.share.rank} {batch.share.part}")
+        if len(fills) == 1:
+            return fills[0], rng
+        drawn = torch.randint(
+            len(fills), (batch.draws.n,), generator=batch.draws.rng(f"{self.name} {stream}")
+        )
+        return OneOf(tuple(fills), drawn[batch.share.rows(batch.draws.n)][:n].to(batch.images.device)), rng
 
     def plain(self) -> "View":
         """The same view with nothing hidden: the one of its name that any term can use."""

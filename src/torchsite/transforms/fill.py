@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+from jaxtyping import Int64
 from torch import Tensor
 
 from torchsite.errors import ConfigError, NotApplicableError, ShapeError, did_you_mean
@@ -132,6 +133,28 @@ class Blur(Fill):
         return down @ images @ across.T
 
 
+@dataclass(frozen=True, eq=False)
+class OneOf(Fill):
+    """One of several fillings for each picture: that of the number in `chosen`."""
+
+    fills: tuple[Fill, ...]
+    chosen: Int64[Tensor, " batch"]
+
+    def background(self, images: Images, *, rng: Rng | None = None) -> Images:
+        """The filling of each picture; random ones draw as they would alone."""
+        return self._pick([fill.background(images, rng=_again(rng)) for fill in self.fills])
+
+    def around(self, images: Images, grid: Points, *, rng: Rng | None = None) -> Images:
+        """The filling of each posed picture."""
+        return self._pick([fill.around(images, grid, rng=_again(rng)) for fill in self.fills])
+
+    def _pick(self, ways: Sequence[Images]) -> Images:
+        found = ways[0]
+        for number, way in enumerate(ways[1:], 1):
+            found = torch.where((self.chosen == number)[:, None, None, None], way, found)
+        return found
+
+
 @dataclass(frozen=True)
 class Made(Fill):
     """Whatever a function of the pictures makes of them."""
@@ -185,6 +208,11 @@ def _centre(images: Images, size: tuple[int, int]) -> Images:
     """The middle of larger pictures."""
     top, left = ((whole - part) // 2 for whole, part in zip(images.shape[-2:], size, strict=True))
     return images[..., top : top + size[0], left : left + size[1]]
+
+
+def _again(rng: Rng | None) -> Rng | None:
+    """The same stream from the same place."""
+    return None if rng is None else rng.clone_state()
 
 
 def _required(rng: Rng | None, name: str) -> Rng:
