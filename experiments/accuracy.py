@@ -9,15 +9,12 @@ Cost:     MNIST: about 40 minutes for the three stages of SITE and 20 for those 
           the data.
 """
 
-import time
 from collections.abc import Mapping
-from pathlib import Path
 
-from experiments.cache import save_result
 from experiments.models import KINDS, learnt, train_pair, training_seconds
-from experiments.section import Pictures, head
+from experiments.section import Pictures
+from experiments.study import Found, Run, Study
 from torchsite.evaluation.evaluate import evaluate
-from torchsite.evaluation.fingerprints import weights_of
 from torchsite.report.format import HEADLINES, NOTHING, markdown_table, score_rows
 from torchsite.results import Result
 
@@ -39,30 +36,27 @@ MEASURES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
-    """Train both (or take them from `folder`), measure both on the test set, write the result."""
-    started = time.monotonic()
-    pair, limit = train_pair(name, folder, quick=quick, progress=progress), 100 if quick else None
+def find(run: Run) -> Found:
+    """Both trained, or taken from the folder, and measured on the test set; what their trainings took."""
+    pair = train_pair(run.recipe, run.folder, quick=run.quick, progress=run.progress)
+    limit = 100 if run.quick else None
     found = {
         "site": evaluate(pair.site, pair.test, judge=pair.black_box, limit=limit),
         "black_box": evaluate(pair.black_box, pair.test, limit=limit),
     }
-    counted = {kind: learnt(folder / kind) for kind in KINDS}
+    counted = {kind: learnt(run.folder / kind) for kind in KINDS}
     values = {
         **{kind: result.values for kind, result in found.items()},
-        "training": {kind: training_seconds(folder / kind) for kind in KINDS},
+        "training": {kind: training_seconds(run.folder / kind) for kind in KINDS},
         "learnt": counted,
         "pmac": {kind: one["pmac"] for kind, one in counted.items()},
     }
-    config = {kind: result.config for kind, result in found.items()} | {"recipe": name, "quick": quick}
-    config |= {"weights": {kind: weights_of(model) for kind, model in pair}}
-    seconds = time.monotonic() - started
-    return save_result(Result(f"accuracy_{name}", values, config, found["site"].seed, seconds), folder)
+    config = {kind: result.config for kind, result in found.items()}
+    return Found(values, config=config | {"weights": pair.description()["weights"]})
 
 
-def section(result: Result, pictures: Pictures) -> str:
+def text(result: Result, pictures: Pictures) -> str:
     """SITE, the black box and the paper's numbers side by side."""
-    del pictures
     recipe, values = result.config["recipe"], result.values
     scores = score_rows(MEASURES, [values[kind] for kind in KINDS])
     rows = [[*row, PAPER.get(recipe, {}).get(row[0], NOTHING)] for row in scores]
@@ -71,11 +65,8 @@ def section(result: Result, pictures: Pictures) -> str:
     if "pmac" in values:  # older files have not counted it
         pmac = (f"{values['pmac'][kind]:.2f}" for kind in KINDS)
         rows.append(["training, 10¹⁵ multiply-accumulates", *pmac, NOTHING])
-    return (
-        head(result, "SITE and the black box", recipe)
-        + f"{what_was_equal(result)}\n\n"
-        + markdown_table(["", "SITE", "black box", "paper: SITE (black box)"], rows)
-    )
+    table = markdown_table(["", "SITE", "black box", "paper: SITE (black box)"], rows)
+    return f"{what_was_equal(result)}\n\n{table}"
 
 
 def what_was_equal(result: Result) -> str:
@@ -91,3 +82,6 @@ def what_was_equal(result: Result) -> str:
     else:
         said.append("What their trainings cost in arithmetic was not counted.")
     return " ".join(said)
+
+
+STUDY = Study("accuracy_{}", "## {}: SITE and the black box", find=find, text=text, command="{}")

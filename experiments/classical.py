@@ -9,9 +9,10 @@ Cost:     each baseline is trained twice for each data set: on the training pict
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
@@ -19,8 +20,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from experiments.baselines import BASELINES, Baseline
-from experiments.cache import save_result, step
-from experiments.section import TITLES, Pictures, source
+from experiments.cache import step
+from experiments.section import TITLES, Pictures
+from experiments.study import Found, Run, Study
 from experiments.tables import Row
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset, batches, load_dataset
@@ -31,7 +33,7 @@ from torchsite.results import Result
 from torchsite.shapes import Images, Logits
 from torchsite.transforms import TransformFamily
 
-DATA = ("mnist", "cifar10")
+DATA, QUICK_DATA = ("mnist", "cifar10"), ("mnist_sample",)
 TRAINED_ON = ("untransformed", "transformed")
 N_TRANSFORMS = 2  # as in `evaluate`, so that all models meet the same poses
 BATCH = 1000
@@ -52,45 +54,34 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
 }
 WORDS = """Each model is trained on pictures as they are, and again on the same pictures in one random pose \
 each (SITE and the black box, whose accuracies stand in the tables above: in a new pose every epoch); the \
-paper's numbers are for test pictures as they are."""
+paper's numbers are for test pictures as they are.
+"""
 
 
-def run(
-    folder: Path,
-    *,
-    baselines: Sequence[str] = tuple(BASELINES),
-    quick: bool = False,
-    progress: bool = False,
-) -> Result:
-    """Train and measure every baseline; finished steps are taken from `folder`."""
-    started = time.monotonic()
-    asked = [(data, how) for data in (("mnist_sample",) if quick else DATA) for how in TRAINED_ON]
-    table = [_row(data, how, name, folder, quick) for data, how in asked for name in baselines]
-    config = {"family": to_mapping(TransformFamily()), "n_transforms": N_TRANSFORMS, "quick": quick}
-    config["weights"] = {}  # none of them has weights that are kept
-    return save_result(Result("baselines", {"table": table}, config, 0, time.monotonic() - started), folder)
+def find(run: Run) -> Found:
+    """Train and measure every baseline; each training is a step. None has weights that are kept."""
+    table: list[Row] = []
+    for data, trained_on, baseline in product(QUICK_DATA if run.quick else DATA, TRAINED_ON, run.methods):
+        settings: dict[str, Any] = {
+            "data": data,
+            "trained_on": trained_on,
+            "baseline": baseline,
+            "quick": run.quick,
+        }
+        path = run.steps / f"{data}-{trained_on}-{baseline}.json"
+        table.append({**settings, **step(path, settings, partial(learn, **settings)).values})
+    poses = {"family": to_mapping(TransformFamily()), "n_transforms": N_TRANSFORMS}
+    return Found({"table": table}, config={**poses, "weights": {}})
 
 
-def section(result: Result, pictures: Pictures) -> str:
-    """A table for each data set."""
-    del pictures
-    parts = [f"## Classical models beside SITE (Table 2)\n\n{source(result)}\n\n{WORDS}\n"]
-    for data in dict.fromkeys(row["data"] for row in result.values["table"]):
-        found: dict[str, dict[str, Row]] = {}
-        for row in result.values["table"]:
-            if row["data"] == data:
-                found.setdefault(row["baseline"], {})[row["trained_on"]] = row
-        rows = [[method_name(name), *_cells(name, data, trained)] for name, trained in found.items()]
-        header = [TITLES.get(data, data), "as they are → as they are", "→ moved", "moved → as they are"]
-        parts.append(markdown_table([*header, "→ moved", "paper", "CPU minutes"], rows))
-    return "\n".join(parts)
-
-
-def _cells(name: str, data: str, trained: Mapping[str, Row]) -> list[str]:
-    """Trained on either kind of pictures, tested on both; the paper's accuracy, and the minutes."""
-    scores = [score(trained.get(how), "accuracy", pose) for how in TRAINED_ON for pose in TRAINED_ON]
-    minutes = sum(row["cpu_seconds"] for row in trained.values()) / 60
-    return [*scores, number(PAPER.get(name, {}).get(data), 3), f"{minutes:.1f}"]
+def learn(data: str, trained_on: str, baseline: str, quick: bool) -> dict[str, object]:
+    """One baseline, trained on one kind of pictures: its accuracy, and what that took."""
+    train, test = load_dataset(data, "train"), load_dataset(data, "test")
+    train, test = (train[:500], test[:200]) if quick else (train, test)
+    started = time.process_time()
+    seen = in_one_pose(train) if trained_on == "transformed" else train
+    model = BASELINES[baseline](**(QUICK.get(baseline, {}) if quick else {})).fit(seen)
+    return {"accuracy": accuracy_of(model, test), "cpu_seconds": time.process_time() - started}
 
 
 class AsModel(nn.Module):
@@ -125,19 +116,31 @@ def accuracy_of(baseline: Baseline, test: Dataset) -> dict[str, Any]:
     return found
 
 
-def _row(data: str, trained_on: str, baseline: str, folder: Path, quick: bool) -> Row:
-    """One baseline, trained on one kind of pictures, as a step."""
-    settings = {"data": data, "trained_on": trained_on, "baseline": baseline, "quick": quick}
+def text(result: Result, pictures: Pictures) -> str:
+    """A table for each data set."""
+    parts = [WORDS]
+    for data in dict.fromkeys(row["data"] for row in result.values["table"]):
+        found: dict[str, dict[str, Row]] = {}
+        for row in result.values["table"]:
+            if row["data"] == data:
+                found.setdefault(row["baseline"], {})[row["trained_on"]] = row
+        rows = [[method_name(name), *_cells(name, data, trained)] for name, trained in found.items()]
+        header = [TITLES.get(data, data), "as they are → as they are", "→ moved", "moved → as they are"]
+        parts.append(markdown_table([*header, "→ moved", "paper", "CPU minutes"], rows))
+    return "\n".join(parts)
 
-    def find() -> dict[str, object]:
-        train, test = load_dataset(data, "train"), load_dataset(data, "test")
-        train, test = (train[:500], test[:200]) if quick else (train, test)
-        started = time.process_time()
-        seen = in_one_pose(train) if trained_on == "transformed" else train
-        model = BASELINES[baseline](**(QUICK.get(baseline, {}) if quick else {})).fit(seen)
-        return {"accuracy": accuracy_of(model, test), "cpu_seconds": time.process_time() - started}
 
-    return {
-        **settings,
-        **step(folder / "steps" / f"{data}-{trained_on}-{baseline}.json", settings, find).values,
-    }
+def _cells(name: str, data: str, trained: Mapping[str, Row]) -> list[str]:
+    """Trained on either kind of pictures, tested on both; the paper's accuracy, and the minutes."""
+    scores = [score(trained.get(how), "accuracy", pose) for how in TRAINED_ON for pose in TRAINED_ON]
+    minutes = sum(row["cpu_seconds"] for row in trained.values()) / 60
+    return [*scores, number(PAPER.get(name, {}).get(data), 3), f"{minutes:.1f}"]
+
+
+STUDY = Study(
+    "baselines",
+    "## Classical models beside SITE (Table 2)",
+    methods=tuple(BASELINES),
+    find=find,
+    text=text,
+)

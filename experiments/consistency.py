@@ -12,8 +12,8 @@ Cost:     the whole test set, each picture in one pose; some hundred for the met
 
 from collections.abc import Mapping, Sequence
 
-from experiments.study import Amount, Study
-from experiments.tables import CONSISTENCY, Columns, Row, Table, notes_on, row_name
+from experiments.study import Asked, Study, as_lines
+from experiments.tables import CONSISTENCY, Columns, Row, Table, lines_of, notes_on, row_name
 from torchsite.attribution import METHODS
 from torchsite.report.format import look_up, number
 from torchsite.results import Result
@@ -42,10 +42,10 @@ def first(table: Sequence[Row]) -> dict[str, str]:
     return found
 
 
-def words(result: Result, lines: Sequence[Row]) -> str:
+def words(result: Result) -> str:
     """How many rows there are, and who is first."""
     leaders = ", ".join(f"{name}: {who}" for name, who in first(result.values["table"]).items())
-    n_rows = sum(look_up(line, MEASURE) is not None for line in lines)
+    n_rows = sum(look_up(line, MEASURE) is not None for line in lines_of(result))
     return f"Of the {n_rows} rows that were measured, first in {leaders}.\n\n"
 
 
@@ -62,12 +62,12 @@ COLUMNS: Columns = {
     "ms a picture": lambda line: number(line["ms_per_image"], 2),
 }
 STUDY = Study(
-    "consistency",
-    "self-consistency (Table 1)",
+    "{}_consistency",
+    "## {}: self-consistency (Table 1)",
     [Table(COLUMNS, digits=4, interval=True)],
-    {MEASURE: Amount(10_000, passes=45_000)},
+    {MEASURE: Asked(10_000, passes=45_000)},
     methods=tuple(METHODS),
-    keep=lambda row: {MEASURE: {name: row["values"][name] for name in CONSISTENCY}},
+    gather=as_lines(lambda row: {MEASURE: {name: row["values"][name] for name in CONSISTENCY}}),
     words=words,
     notes=notes_on,
     shown=CONSISTENCY,

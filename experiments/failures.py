@@ -6,47 +6,21 @@ Command:  torchsite reproduce cifar10_failures   (or mnist_failures)
 Cost:     one pass over the test set; seconds.
 """
 
-import time
 from collections import Counter
-from pathlib import Path
 
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor
 
-from experiments.cache import save_result
-from experiments.models import pair_beside
-from experiments.registry import Arrays
-from experiments.section import Pictures, head
 from experiments.shown import Rows, logits_of, show_overlay
-from experiments.tables import Row
+from experiments.study import Arrays, Found, Run, Study
+from experiments.tables import Row, Table
 from torchsite.data import Dataset, to_float
-from torchsite.model import SITE
 from torchsite.model.drawing import new_figure, show_heatmap, show_picture
-from torchsite.report.format import markdown_table
 from torchsite.results import Result
 from torchsite.shapes import Logits
 
 N_SHOWN = 5
 N_CONFUSIONS = 10
-
-
-def run(recipe: str, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
-    """Explain the most confident mistakes, no two of one true class, and count the commonest confusions."""
-    started = time.monotonic()
-    pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-    logits = logits_of(pair.site, pair.test)
-    wrong = logits.argmax(1) != pair.test.labels
-    mistakes, arrays = _explained(pair.site, pair.test, confident_mistakes(logits, pair.test))
-    values = {
-        "pictures": mistakes,
-        "n_wrong": int(wrong.sum()),
-        "n_images": len(pair.test),
-        "confusions": confusions(logits, pair.test),
-    }
-    config = pair.description() | {"recipe": recipe, "quick": quick}
-    result = Result(f"{recipe}_failures", values, config, 0, time.monotonic() - started)
-    return save_result(result, folder, arrays)
 
 
 def confident_mistakes(logits: Logits, data: Dataset, n: int = N_SHOWN) -> Rows:
@@ -69,10 +43,40 @@ def confusions(logits: Logits, data: Dataset, n: int = N_CONFUSIONS) -> list[Row
     ]
 
 
-def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+def explained_mistakes(run: Run) -> Found:
+    """The most confident mistakes, no two of one true class, explained; and the commonest confusions."""
+    site, data = run.pair.site, run.pair.test
+    logits = logits_of(site, data)
+    chosen = confident_mistakes(logits, data)
+    images, true = to_float(data.images[chosen]), data.labels[chosen]
+    explanation = site.explain(images)
+    predicted = explanation.predicted
+    mistakes: list[Row] = [
+        {
+            "row": int(chosen[i]),
+            "class": data.classes[int(true[i])],
+            "predicted": data.classes[int(predicted[i])],
+            "probability": float(explanation.probabilities[i, predicted[i]]),
+            "logit of the class": float(explanation.logits[i, true[i]]),
+            "logit of the predicted": float(explanation.logits[i, predicted[i]]),
+        }
+        for i in range(len(chosen))
+    ]
+    arrays = {
+        "images": images,
+        "true_maps": explanation.heatmaps(classes=true),
+        "predicted_maps": explanation.heatmaps(classes=predicted),
+        "why": explanation.contrast(true, predicted),
+    }
+    n_wrong = int((logits.argmax(1) != data.labels).sum())
+    counted = {"n_wrong": n_wrong, "n_images": len(data), "confusions": confusions(logits, data)}
+    return Found({"pictures": mistakes, **counted}, arrays, run.pair.description())
+
+
+def draw_mistakes(result: Result, arrays: Arrays) -> dict[str, Figure]:
     """Mistakes: the picture, evidence for the true and for the predicted class, and the difference."""
     mistakes: list[Row] = result.values["pictures"]
-    if not mistakes or not arrays:
+    if not mistakes:
         return {}
     figure, grid = new_figure(6, len(mistakes), 1.25)
     for column, one in enumerate(mistakes):
@@ -89,58 +93,45 @@ def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
     return {result.name: figure}
 
 
-def section(result: Result, pictures: Pictures) -> str:
-    """The commonest mistakes, and the ones that were made with the greatest confidence."""
-    mistakes: list[Row] = result.values["pictures"]
-    counted: list[Row] = result.values["confusions"]
-    common = [[one["class"], one["predicted"], str(one["n"])] for one in counted]
-    confident = [
-        [
-            str(one["row"]),
-            one["class"],
-            one["predicted"],
-            f"{one['probability']:.3f}",
-            f"{difference(one):.2f}",
-        ]
-        for one in mistakes
-    ]
-    title = "Mistakes: evidence for the class, for what was seen, and the difference"
-    return (
-        head(result, "failure cases")
-        + f"{result.values['n_wrong']:,} of {result.values['n_images']:,} pictures are classified wrongly. "
-        "The commonest mistakes:\n\n"
-        + markdown_table(["class", "seen as", "pictures"], common)
-        + "\nThe most confident ones, no two of one class; the difference of the logits is the sum of "
-        "`why(class, seen as)`:\n\n"
-        + markdown_table(["picture", "class", "seen as", "probability", "difference"], confident)
-        + (pictures.sheet(result.name, title) if mistakes else "")
-    )
-
-
 def difference(mistake: Row) -> float:
     """How much more the model finds for the true class than for the predicted one: less than 0."""
     return mistake["logit of the class"] - mistake["logit of the predicted"]
 
 
-def _explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[Row], dict[str, Tensor]]:
-    images, true = to_float(data.images[rows]), data.labels[rows]
-    explanation = model.explain(images)
-    predicted = explanation.predicted
-    mistakes: list[Row] = [
-        {
-            "row": int(rows[i]),
-            "class": data.classes[int(true[i])],
-            "predicted": data.classes[int(predicted[i])],
-            "probability": float(explanation.probabilities[i, predicted[i]]),
-            "logit of the class": float(explanation.logits[i, true[i]]),
-            "logit of the predicted": float(explanation.logits[i, predicted[i]]),
-        }
-        for i in range(len(rows))
-    ]
-    arrays = {
-        "images": images,
-        "true_maps": explanation.heatmaps(classes=true),
-        "predicted_maps": explanation.heatmaps(classes=predicted),
-        "why": explanation.contrast(true, predicted),
-    }
-    return mistakes, arrays
+COMMON = Table(
+    {
+        "class": lambda one: one["class"],
+        "seen as": lambda one: one["predicted"],
+        "pictures": lambda one: str(one["n"]),
+    },
+    of=lambda result: result.values["confusions"],
+    names={},
+)
+CONFIDENT = Table(
+    {
+        "picture": lambda one: str(one["row"]),
+        "class": lambda one: one["class"],
+        "seen as": lambda one: one["predicted"],
+        "probability": lambda one: f"{one['probability']:.3f}",
+        "difference": lambda one: f"{difference(one):.2f}",
+    },
+    lambda _: (
+        "The most confident ones, no two of one class; the difference of the logits is the sum of "
+        "`why(class, seen as)`:\n\n"
+    ),
+    of=lambda result: result.values["pictures"],
+    names={},
+)
+SHEET = "Mistakes: evidence for the class, for what was seen, and the difference"
+STUDY = Study(
+    "{}_failures",
+    "## {}: failure cases",
+    [COMMON, CONFIDENT],
+    find=explained_mistakes,
+    words=lambda result: (
+        f"{result.values['n_wrong']:,} of {result.values['n_images']:,} pictures are classified wrongly. "
+        "The commonest mistakes:\n\n"
+    ),
+    show=draw_mistakes,
+    sheets=lambda result: {result.name: SHEET} if result.values["pictures"] else {},
+)

@@ -4,14 +4,13 @@ Claim:    a measure is worth what it says about maps that know nothing. The fram
           and object motion; what edges and the picture itself fool is said, not hidden.
 Command:  torchsite reproduce fooled
 Cost:     planted pictures with a known right map, embedded digits with the shipped model of MNIST, CIFAR-10
-          with its own; 200 pictures of each (`counts`), half an hour of one core. With --quick, two dozen of
+          with its own; 200 pictures of each, half an hour of one core. With --quick, two dozen of
           the first two.
 
 The rule: a measure is fooled if the near end of the score's 95 % interval lies beyond that of every null by
 more than MARGIN. A null is what the measure itself gives for knowing nothing: a number, or an estimate.
 """
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,11 +22,11 @@ from torch import nn
 
 from experiments.bam.models import Models
 from experiments.bam.pairs import PAIRED, Pairs
-from experiments.cache import save_result
 from experiments.planted import Planted, planted, true_map
-from experiments.registry import Arrays
-from experiments.section import Pictures, source
-from experiments.study import Amount, Built, Explaining, Measuring, Same
+from experiments.section import Pictures
+from experiments.study import Arrays, Asked, Explaining, Found, Measuring, Run, Study, same
+from experiments.tables import Place, Row
+from torchsite.attribution import METHODS
 from torchsite.data import Dataset, load_dataset, to_float
 from torchsite.evaluation.fingerprints import weights_of
 from torchsite.metrics import CONTROL_MAPS, strokes
@@ -38,8 +37,6 @@ from torchsite.shapes import Heatmaps
 from torchsite.transforms import TransformFamily
 
 MARGIN = 0.05
-
-Place = tuple[str, ...]
 
 
 class Question(NamedTuple):
@@ -114,9 +111,7 @@ N_QUICK: Mapping[str, int] = {"Planted": 24, "Digits": 24}
 BATCH = 50
 CURVE: Mapping[str, Any] = {"fractions": (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)}
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "mask_k": CURVE,
-    "insertion": CURVE,
-    "deletion": CURVE,
+    **dict.fromkeys(("mask_k", "insertion", "deletion"), CURVE),
     "grid_pointing": {"sides": (2,), "confidence": 0.5},  # label smoothing keeps probabilities below 0.9
     "sanity": {"n_stages": 2},
 }
@@ -139,25 +134,16 @@ class Setting:
     regions: Heatmaps | None = None
     parts: Planted | None = None
 
-    def values(self, measures: Sequence[str], folder: Path) -> dict[str, dict[str, Mapping[str, Any]]]:
-        """What every measure finds of every maker and of the own map; nothing where it has no meaning."""
-        title, makers = self.name.lower(), {name: Same(maker) for name, maker in CONTROL_MAPS.items()}
-        measuring = Measuring(
-            title, self.model, self.data, folder, OPTIONS, {}, self.regions, {}, self.family, BATCH
-        )
-        amounts = {name: Amount(len(self.data)) for name in measures if name not in PAIRED}
-        paired = {name: Amount(len(self.data)) for name in measures if name in PAIRED}
-        found: dict[str, dict[str, Mapping[str, Any]]] = {}
-        for name, on in {**makers, OWN: self.own}.items():
-            rows = list(measuring.rows(Explaining(name, on), amounts))
-            if self.parts is not None and paired:
-                models = Models(cast(SITE, self.parts.objects), cast(SITE, self.parts.scenes))
-                pairs = Pairs(title, models, self.parts.pictures, folder, family=self.family)
-                rows += pairs.rows(Explaining(name, on), paired)
-            found[name] = {name: {} for name in measures} | {
-                row["metric"]: row["values"] or {} for row in rows
-            }
-        return found
+    def rows(self, maker: Explaining, steps: Path) -> Iterator[Row]:
+        """What every measure finds of a maker, or of the own map."""
+        n, title = len(self.data), self.name.lower()
+        asked = {one.metric: Asked(n, options=OPTIONS.get(one.metric, {})) for one in QUESTIONS.values()}
+        both = {name: asked.pop(name) for name in PAIRED if name in asked}
+        measuring = Measuring(title, self.model, self.data, steps, self.regions, self.family, BATCH)
+        yield from measuring.rows(maker, asked)
+        if self.parts is not None:
+            models = Models(cast(SITE, self.parts.objects), cast(SITE, self.parts.scenes))
+            yield from Pairs(title, models, self.parts.pictures, steps, family=self.family).rows(maker, both)
 
 
 def settings_of(counts: Mapping[str, int]) -> Iterator[Setting]:
@@ -169,7 +155,8 @@ def settings_of(counts: Mapping[str, int]) -> Iterator[Setting]:
             site = cast(SITE, load(model))
             pictures = load_dataset(data, "test")[: counts[name]]
             regions = strokes(to_float(pictures.images)) if data == "mnist_sample" else None
-            yield Setting(name, about, site, pictures, Built("self_explanation"), site.config.family, regions)
+            own, family = METHODS["self_explanation"], site.config.family
+            yield Setting(name, about, site, pictures, own, family, regions)
 
 
 def planted_setting(n: int, seed: int = 0) -> Setting:
@@ -181,32 +168,29 @@ def planted_setting(n: int, seed: int = 0) -> Setting:
     return Setting("Planted", about, found.objects, data, own, TransformFamily(), regions, found)
 
 
-def run(
-    folder: Path, *, counts: Mapping[str, int] | None = None, quick: bool = False, progress: bool = False
-) -> Result:
-    """Measure every maker in every setting; finished steps are taken from `folder`."""
-    started = time.monotonic()
-    measures = tuple(dict.fromkeys(question.metric for question in QUESTIONS.values()))
-    settings: dict[str, Any] = {}
-    for setting in settings_of(counts or (N_QUICK if quick else N_PICTURES)):
-        found = setting.values(measures, folder / "steps")
+def find(run: Run) -> Found:
+    """For each setting and question the verdict on every maker; nothing where a measure has no meaning."""
+    found, weights = {}, {}
+    for setting in settings_of(N_QUICK if run.quick else N_PICTURES):
+        makers = [*(same(*maker) for maker in CONTROL_MAPS.items()), Explaining(OWN, setting.own)]
+        values = {
+            (maker.name, row["metric"]): row["values"] or {}
+            for maker in makers
+            for row in setting.rows(maker, run.steps)
+        }
         cells = {
-            row: {name: verdict(question, values[question.metric]) for name, values in found.items()}
+            row: {
+                maker.name: verdict(question, values.get((maker.name, question.metric), {}))
+                for maker in makers
+            }
             for row, question in QUESTIONS.items()
         }
-        settings[setting.name] = {
-            "about": setting.about,
-            "n_images": len(setting.data),
-            "weights": weights_of(setting.model),
-            "cells": cells,
-        }
-    weights = {name: one["weights"] for name, one in settings.items()}
-    config = {"margin": MARGIN, "quick": quick, "weights": weights}
-    result = Result("fooled", {"settings": settings}, config, 0, time.monotonic() - started)
-    return save_result(result, folder)
+        found[setting.name] = {"about": setting.about, "n_images": len(setting.data), "cells": cells}
+        weights[setting.name] = weights_of(setting.model)
+    return Found({"settings": found}, config={"margin": MARGIN, "weights": weights})
 
 
-def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+def draw(result: Result, arrays: Arrays) -> dict[str, Figure]:
     """A square for each measure and map-maker in each setting: red if it fools the measure."""
     settings: Mapping[str, Any] = result.values["settings"]
     figure = Figure(figsize=(4.2 * len(settings) + 1.2, 0.24 * len(QUESTIONS) + 1.6), layout="constrained")
@@ -229,13 +213,9 @@ measure has no meaning there.
 """
 
 
-def section(result: Result, pictures: Pictures) -> str:
+def text(result: Result, pictures: Pictures) -> str:
     """The rule, and a table for each setting: score, null in brackets, bold where a measure is fooled."""
-    parts = [
-        "## Which measures do map-makers without knowledge fool?\n",
-        f"{source(result)}\n",
-        WORDS.format(margin=result.config["margin"]),
-    ]
+    parts = [WORDS.format(margin=result.config["margin"])]
     header = ["", *map(_spoken, CONTROL_MAPS), "the model's own"]
     tables = {name: found["cells"] for name, found in result.values["settings"].items()}
     for name, found in result.values["settings"].items():
@@ -267,3 +247,12 @@ def _shade(cells: Mapping[str, Any], maker: str) -> float:
 
 def _spoken(maker: str) -> str:
     return "the picture" if maker == "picture" else maker.replace("_", " ")
+
+
+STUDY = Study(
+    "fooled",
+    "## Which measures do map-makers without knowledge fool?",
+    find=find,
+    text=text,
+    draw=draw,
+)

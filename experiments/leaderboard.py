@@ -6,52 +6,50 @@ Claim:    none in advance. Every row learns with the same pretrained features (`
           says so.
 Command:  torchsite reproduce leaderboard     (some rows: --only b_cos,cam; one's own: --add FILE)
 Cost:     entries × fields × seeds × the minutes of a field, and about as long again for all measures. Every
-          training and every measure is a file: lanes share the work, `measure(folder, data=["bam"],
-          seeds=[0])`. With --quick, a few digits and painted shapes, and features that start from nothing.
+          training and every measure is a file: lanes share the work, `STUDY.measure("", folder,
+          data=["bam"], seeds=[0])`. With --quick, a few digits and painted shapes, and features that start
+          from nothing.
 
 A row in ten lines: an `Entry` with a name, a title, a function that builds the model of what it is told, and
 its terms; for a method on the black box, `with_method` (examples/leaderboard/your_own.py).
 """
 
 import runpy
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from matplotlib.figure import Figure
 
 from experiments.bam.data import painted_halves, real_half
 from experiments.bam.dataset import BamDataset
-from experiments.boards import Column, dots, first_words, row_of, table_of_rows
-from experiments.cache import save_result
+from experiments.boards import OWN, Board, Column, agreement, board_of, dots, first_words, table_of
 from experiments.peers import BCos, PrototypeParts
 from experiments.recipes import is_finished
-from experiments.registry import Arrays
-from experiments.section import Pictures, source
-from experiments.study import Amount, Explain, Explaining, Measuring, Same
-from experiments.tables import IGNORANT_MARK, Row
+from experiments.section import Pictures
+from experiments.study import Arrays, Asked, Explain, Explaining, Found, Measures, Measuring, Run, Study, same
+from experiments.tables import IGNORANT_MARK, Row, counts
 from torchsite.attribution import METHODS
 from torchsite.data import Dataset, load_dataset
 from torchsite.errors import ConfigError, did_you_mean
+from torchsite.evaluation.comparison import MODEL
 from torchsite.evaluation.fingerprints import weights_of
 from torchsite.metrics import CONTROL_MAPS
 from torchsite.model import SITE, BlackBox, ImageClassifier
 from torchsite.model.pretrained import read_tensors
 from torchsite.objective import AdditiveEvidence, EquivarianceTerm, Term, TransformationTerm
-from torchsite.randomness import make_rng
+from torchsite.randomness import Rng, make_rng
 from torchsite.report.format import markdown_table
 from torchsite.results import Result
 from torchsite.shapes import Heatmaps
 from torchsite.training import TrainingConfig, fit
-from torchsite.transforms import TransformFamily
+from torchsite.transforms import AffineTransform, Transform, TransformFamily
 
-NAME = "leaderboard"
-OWN, BLACK_BOX = "itself", "black_box"
+BLACK_BOX = "black_box"
 SEEDS = (0, 1, 2)
 
 # --- Rows: how a model is built, its terms, who explains it.
@@ -115,7 +113,7 @@ ENTRIES: tuple[Entry, ...] = (
         "black box",
         lambda features, told: BlackBox(features, encoder_of="spatial", **told),
         explainers={name: METHODS[name] for name in POST_HOC}
-        | {IGNORANT_MARK + name: Same(CONTROL_MAPS[name]) for name in KNOW_NOTHING},
+        | {IGNORANT_MARK + name: same(name, CONTROL_MAPS[name]).on for name in KNOW_NOTHING},
     ),
 )
 
@@ -124,20 +122,23 @@ def with_method(
     entries: Sequence[Entry], name: str, method: OnModel, on: str = BLACK_BOX
 ) -> tuple[Entry, ...]:
     """The entries with one more method on the black box, or on another of them."""
-    find([on], entries)
+    chosen([on], entries)
     return tuple(
         replace(entry, explainers={**entry.explainers, name: method}) if entry.name == on else entry
         for entry in entries
     )
 
 
-def find(names: Sequence[str], entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The entries of these names, all if none is named; a wrong name is an error with the nearest."""
-    known = {entry.name: entry for entry in entries}
+Named = TypeVar("Named", "Entry", "Field")
+
+
+def chosen(names: Sequence[str], known: Sequence[Named]) -> tuple[Named, ...]:
+    """The entries, or data sets, of these names, all if none is named; a wrong name is an error."""
+    by_name = {one.name: one for one in known}
     for name in names:
-        if name not in known:
-            raise ConfigError(f"no entry {name!r} on the board: {did_you_mean(name, known)}")
-    return tuple(known[name] for name in names) if names else tuple(entries)
+        if name not in by_name:
+            raise ConfigError(f"no {name!r} on the board: {did_you_mean(name, by_name)}")
+    return tuple(one for name, one in by_name.items() if name in names or not names)
 
 
 def read_entries(path: Path) -> tuple[Entry, ...]:
@@ -208,7 +209,7 @@ class Field:
 def _folder(name: str, size: int) -> Callable[[], Halves]:
     def half(split: str) -> Dataset:
         data = load_dataset(name, split, size=size)
-        return data[torch.randperm(len(data), generator=make_rng(0, NAME, split))]
+        return data[torch.randperm(len(data), generator=make_rng(0, "leaderboard", split))]
 
     return lambda: Halves(half("train"), half("test"))
 
@@ -248,139 +249,132 @@ QUICK_FIELDS: tuple[Field, ...] = (
 
 # --- Columns: the measures, on how many pictures, and the scores that are made of what they find.
 
-MEASURES: Mapping[str, Amount] = {
-    "patch_deletion": Amount(200, slow=40),
-    "frame_control": Amount(200, slow=16),
-    "grid_pointing": Amount(400, slow=40),
-    "lerf_morf": Amount(100, slow=40),
-}
-OF_MODEL: Mapping[str, Amount] = {"accuracy": Amount(2000)}
+
+@dataclass(frozen=True)
+class QuarterTurns(TransformFamily):
+    """The group of quarter turns, each element as likely as the others; pictures stay as a whole."""
+
+    max_rotation: float = 180.0
+    max_shift: float = 0.0
+
+    def sample(self, n: int, *, rng: Rng) -> Transform:
+        """None, one, two or three quarter turns."""
+        return AffineTransform.rotation(90.0 * torch.randint(4, (n,), generator=rng))
+
+
 FILL = "blur"
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "grid_pointing": {"confidence": 0.3, "sides": (2,)},
-    "lerf_morf": {"fills": (FILL,), "fractions": (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)},
+MEASURES: Measures = {
+    "patch_deletion": Asked(200, slow=40),
+    "frame_control": Asked(200, slow=16),
+    "grid_pointing": Asked(400, slow=40, options={"confidence": 0.3, "sides": (2,)}),
+    "lerf_morf": Asked(100, slow=40, options={"fills": (FILL,), "fractions": (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)}),
+    "equivariance": Asked(200, slow=16, metric="self_consistency", family=QuarterTurns(), n_transforms=4),
 }
+OF_MODEL: Measures = {"accuracy": Asked(2000)}
 COLUMNS: tuple[Column, ...] = (
-    Column("accuracy upright", "accuracy", ("untransformed",), of_model=True),
-    Column("accuracy posed", "accuracy", ("transformed",), of_model=True),
-    Column("patch deletion", "patch_deletion", ("correlation",), 0),
-    Column("its floor", "patch_deletion", ("floor",), 0),
-    Column("above its floor", "patch_deletion", ("correlation",), floor=("floor",)),
+    Column("accuracy", "accuracy", ("untransformed",), of_model=True),
+    Column("patch deletion above its floor", "patch_deletion", ("correlation",), floor=("floor",)),
     Column("consistency, corners filled", "frame_control", ("filled", "calibrated")),
     Column("grid pointing (¼)", "grid_pointing", ("share",)),
     Column("LeRF − MoRF", "lerf_morf", ("fills", FILL, "difference")),
+    Column("equivariance, quarter turns", "equivariance", ("raw",)),
     Column("ms a map", "patch_deletion", better=-1),
 )
-SHOWN = (
-    *("accuracy posed", "above its floor", "consistency, corners filled"),
-    *("grid pointing (¼)", "LeRF − MoRF"),
-)
+SHOWN = tuple(column.title for column in COLUMNS[:-2])
 ABOUT = """Every row learns with the same features, pretrained on ImageNet, on the same pictures, upright and
 posed (±90°, ±25 %, corners filled in several ways), for the same minutes of one core on each data set. Scores
 are means ± standard deviations over seeds, on the same test pictures in the same poses. *Above its floor*:
-(patch deletion - floor) / (1 - floor), where the floor is the map of another picture. *LeRF − MoRF*: how much
-later the probability falls if the least important pixels are blurred first than if the most important are.
-The best of each column is bold. Rows that know nothing of any model come last: a score that they reach is no
-merit.
+(patch deletion - floor) / (1 - floor), where the floor is the map of another picture. *Corners filled*:
+self-consistency, calibrated by its floor. *LeRF − MoRF* (Wang and Wang 2024): how much later the probability
+falls if the least important pixels are blurred first than if the most important are. *Equivariance* (Crabbé
+and van der Schaar 2023): the mean cosine of the map of a turned picture and the turned map, over quarter
+turns, without a floor. The best of each column is bold. Rows that know nothing of any model come last: a
+score that they reach is no merit.
+"""
+AGREEMENT = """
+### Do the measures agree?
+
+Spearman's rank correlation of each two columns over all rows, its mean over the data sets.
+
 """
 
 # --- The run.
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is asked for: which entries on which data sets, with which seeds, in full or as a slice."""
+class OnBoard:
+    """What is asked for: which entries on which data sets, with which seeds."""
 
-    folder: Path
     entries: tuple[Entry, ...]
     fields: tuple[Field, ...]
     seeds: tuple[int, ...]
-    quick: bool = False
 
-    def place(self, of: Field, entry: Entry, seed: int) -> Path:
-        """Where a training is."""
-        return self.folder / "models" / f"{of.name}-{entry.name}-{seed}"
+    @classmethod
+    def of(
+        cls,
+        run: Run,
+        entries: Sequence[Entry] = ENTRIES,
+        only: Sequence[str] = (),
+        add: Path | None = None,
+        data: Sequence[str] = (),
+        seeds: Sequence[int] = (),
+    ) -> "OnBoard":
+        """Some of the entries (`only`), data sets and seeds; all that are not named.
+
+        `add` is a file of one's own whose `ENTRIES` are those of the board from then on.
+        """
+        fields = chosen(data, QUICK_FIELDS if run.quick else FIELDS)
+        asked = chosen(only, entries if add is None else read_entries(add))
+        return cls(asked, fields, tuple(seeds) or SEEDS[: 2 if run.quick else None])
+
+    def rows(self, measures: Measures, run: Run) -> Iterator[Row]:
+        """Train and measure what is not there yet; seed by seed, so that a stopped run has whole boards."""
+        of_model = same(MODEL, CONTROL_MAPS["random"])
+        for one in self.fields:
+            halves = one.load()
+            for seed, entry in product(self.seeds, self.entries):
+                place = place_of(run, one, entry, seed)
+                model = trained(place, one, entry, seed, halves, run.progress)
+                about = {"field": one.name, "model": entry.name, "seed": seed, "weights": weights_of(model)}
+                measuring = Measuring(place.name, model, halves.test, run.steps, halves.regions)
+                asks = [(of_model, OF_MODEL)]
+                for name, on in entry.explainers.items():
+                    slow = getattr(on, "is_slow", lambda: False)()
+                    asks.append((Explaining(name, on, slow=slow), measures))
+                for explaining, of in asks:
+                    for row in measuring.rows(explaining, of, run.quick):
+                        yield {**about, **row, "values": row["values"] and slim(row["values"])}
+
+    def description(self) -> Mapping[str, Any]:
+        """The seeds, and how every model was trained."""
+        return {
+            "seeds": list(self.seeds),
+            "minutes": {one.name: one.minutes for one in self.fields},
+            "features": {one.name: one.features for one in self.fields},
+            "training": {name: list(v) if isinstance(v, tuple) else v for name, v in COMMON.items()},
+            "terms": {one.name: [{"name": t.name, **asdict(t)} for t in one.terms] for one in self.entries},
+        }
 
 
-def plan(
-    folder: Path,
-    *,
-    entries: Sequence[Entry] = ENTRIES,
-    only: Sequence[str] = (),
-    data: Sequence[str] = (),
-    seeds: Sequence[int] = (),
-    quick: bool = False,
-) -> Plan:
-    """The plan for some of the entries, data sets and seeds; all that are not named."""
-    known = {one.name: one for one in (QUICK_FIELDS if quick else FIELDS)}
-    for name in data:
-        if name not in known:
-            raise ConfigError(f"no data set {name!r} on the board: {did_you_mean(name, known)}")
-    fields = tuple(one for name, one in known.items() if name in data or not data)
-    return Plan(folder, find(only, entries), fields, tuple(seeds) or SEEDS[: 2 if quick else None], quick)
-
-
-def measure(folder: Path, **choice: Any) -> int:
-    """The steps of some of the entries, data sets and seeds, for a lane of its own; how many there are."""
-    return sum(1 for _ in steps(plan(folder, **choice)))
-
-
-def run(
-    folder: Path,
-    *,
-    entries: Sequence[Entry] = ENTRIES,
-    only: Sequence[str] = (),
-    add: Path | None = None,
-    data: Sequence[str] = (),
-    seeds: Sequence[int] = (),
-    quick: bool = False,
-    progress: bool = False,
-) -> Result:
-    """Train and measure what is not in `folder` yet; the result has the rows, data sets and seeds asked for.
-
-    `add` is a file of one's own whose `ENTRIES` are those of the board from then on.
-    """
-    started = time.monotonic()
-    chosen = read_entries(add) if add is not None else entries
-    asked = plan(folder, entries=chosen, only=only, data=data, seeds=seeds, quick=quick)
-    rows = list(steps(asked, progress=progress))
-    values = {"boards": {one.name: board(asked, one, rows) for one in asked.fields}}
-    config = {
-        "quick": quick,
-        "seeds": list(asked.seeds),
-        "minutes": {one.name: one.minutes for one in asked.fields},
-        "features": {one.name: one.features for one in asked.fields},
-        "training": {name: list(v) if isinstance(v, tuple) else v for name, v in COMMON.items()},
-        "terms": {one.name: [{"name": t.name, **asdict(t)} for t in one.terms] for one in asked.entries},
-        "weights": {f"{row['field']}/{row['entry']}-{row['seed']}": row["weights"] for row in rows},
+def slim(values: Mapping[str, Any]) -> Row:
+    """The figures of a measure without its curves and what it knows of each class."""
+    return {
+        name: slim(value) if isinstance(value, Mapping) else value
+        for name, value in values.items()
+        if name != "curves" and not isinstance(value, list)
     }
-    return save_result(Result(NAME, values, config, 0, time.monotonic() - started), folder)
 
 
-def steps(asked: Plan, *, progress: bool = False) -> Iterator[Row]:
-    """Train and measure whatever is not there yet; seed by seed, so that a stopped run has whole boards."""
-    of_model = Explaining("model", Same(CONTROL_MAPS["random"]))
-    for one in asked.fields:
-        halves = one.load()
-        for seed, entry in product(asked.seeds, asked.entries):
-            model = trained(asked, one, entry, seed, halves, progress)
-            title, place = f"{one.name}-{entry.name}-{seed}", asked.folder / "steps"
-            about = {"field": one.name, "entry": entry.name, "seed": seed, "weights": weights_of(model)}
-            measuring = Measuring(title, model, halves.test, place, OPTIONS, regions=halves.regions)
-            asks = [(of_model, OF_MODEL)]
-            for name, on in entry.explainers.items():
-                slow = getattr(on, "is_slow", lambda: False)()
-                asks.append((Explaining(name, on, slow=slow), MEASURES))
-            for explaining, measures in asks:
-                for row in measuring.rows(explaining, measures, asked.quick):
-                    yield {**about, **row}
+def place_of(run: Run, of: Field, entry: Entry, seed: int) -> Path:
+    """Where a training is."""
+    return run.folder / "models" / f"{of.name}-{entry.name}-{seed}"
 
 
 def trained(
-    asked: Plan, one: Field, entry: Entry, seed: int, halves: Halves, progress: bool
+    place: Path, one: Field, entry: Entry, seed: int, halves: Halves, progress: bool
 ) -> ImageClassifier:
     """The model of an entry, from its place or trained; a minute by the clock is a minute of one core."""
-    model, place = one.model(entry, halves.train, seed), asked.place(one, entry, seed)
+    model = one.model(entry, halves.train, seed)
     if not is_finished(place):
         config, threads = one.config(seed=seed, terms=entry.terms), torch.get_num_threads()
         where: dict[str, Any] = {"folder": place, "resume": True, "progress": progress}
@@ -393,39 +387,75 @@ def trained(
     return model.eval()
 
 
-def board(asked: Plan, one: Field, rows: Sequence[Row]) -> dict[str, Any]:
-    """All rows on one data set, and what the trainings took."""
-    lines, took = [], {}
-    for entry in asked.entries:
-        own = [row for row in rows if (row["field"], row["entry"]) == (one.name, entry.name)]
-        for explainer in entry.explainers:
-            found = [row for row in own if row["method"] in (explainer, "model")]
-            lines.append(row_of(entry.name, entry.title, explainer, found, COLUMNS))
-        runs = [Result.load(asked.place(one, entry, seed) / "result.json") for seed in asked.seeds]
-        took[entry.name] = {
-            "minutes": [run.seconds / 60 for run in runs],
-            "pmac": [run.config["budget"]["pmac"] for run in runs],
+def gather(rows: Sequence[Row], asked: OnBoard, run: Run) -> Found:
+    """All rows, what they are called, and what the trainings took."""
+    took: dict[str, dict[str, Any]] = {}
+    for one, entry in product(asked.fields, asked.entries):
+        runs = [Result.load(place_of(run, one, entry, seed) / "result.json") for seed in asked.seeds]
+        took.setdefault(one.name, {})[entry.name] = {
+            "minutes": [found.seconds / 60 for found in runs],
+            "pmac": [found.config["budget"]["pmac"] for found in runs],
         }
-    return {"title": one.title, "seeds": list(asked.seeds), "rows": lines, "took": took}
+    values = {
+        "fields": {one.name: one.title for one in asked.fields},
+        "models": {one.name: one.title for one in asked.entries},
+        "took": took,
+        "table": [{name: value for name, value in row.items() if name != "weights"} for row in rows],
+    }
+    weights = {f"{row['field']}/{row['model']}-{row['seed']}": row["weights"] for row in rows}
+    return Found(values, config={"weights": weights})
 
 
-def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+# --- The page.
+
+
+def boards(result: Result) -> dict[str, Board]:
+    """The lines on each data set, by its title."""
+    table, names = result.values["table"], result.values["models"]
+    return {
+        title: board_of([row for row in table if row["field"] == name], names, COLUMNS)
+        for name, title in result.values["fields"].items()
+    }
+
+
+def draw(result: Result, arrays: Arrays) -> dict[str, Figure]:
     """The scores that matter most as dots, one for each seed."""
-    return {NAME: dots(result.values["boards"], SHOWN)}
+    return {result.name: dots(boards(result), SHOWN)}
 
 
-def section(result: Result, pictures: Pictures) -> str:
-    """All boards, what they say of SITE in plain words, and what the trainings took."""
+def text(result: Result, pictures: Pictures) -> str:
+    """All boards, what they say of SITE in plain words, what the trainings took, how measures agree."""
+    table, took, found = result.values["table"], result.values["took"], boards(result)
+    minutes = sum(sum(one["minutes"]) for of in took.values() for one in of.values())
+    hours = minutes / 60 + sum(row.get("seconds", 0.0) for row in table) / 3600
+    seeds = ", ".join(str(seed) for seed in result.config["seeds"])
     parts = [
-        f"## Leaderboard: self-explaining models and post-hoc methods\n\n{source(result)}\n\n{ABOUT}",
-        pictures.chart(NAME, "Five scores of every row, a dot for each seed"),
+        f"{ABOUT}\n{counts(table)} Seeds {seeds}. All in all {hours:.1f} hours of one core.\n",
+        pictures.chart(result.name, "The scores of every row, a dot for each seed"),
     ]
     header = ["training of one seed", "minutes of one core", "PMAC"]
-    for found in result.values["boards"].values():
-        seeds = ", ".join(str(seed) for seed in found["seeds"])
+    for (name, title), board in zip(result.values["fields"].items(), found.values(), strict=True):
         costs = [
-            [name, *(f"{mean(one):.2g}" for one in took.values())] for name, took in found["took"].items()
+            [result.values["models"][model], *(f"{mean(one):.2g}" for one in of.values())]
+            for model, of in took[name].items()
         ]
-        words = f"\n### {found['title']}\n\nSeeds {seeds}. {first_words(found, COLUMNS)}\n\n"
-        parts.append(words + table_of_rows(found, COLUMNS) + "\n" + markdown_table(header, costs))
-    return "".join(parts)
+        reasons = dict.fromkeys(
+            f"- {row['method']} on {row['model']}, {row['metric']}: {row['reason']}"
+            for row in table
+            if row["field"] == name and "reason" in row
+        )
+        parts.append(f"\n### {title}\n\n{first_words(board, COLUMNS)}\n\n{table_of(board, COLUMNS)}\n")
+        parts.append("\n".join([*reasons, ""]) + "\n" if reasons else "")
+        parts.append(markdown_table(header, costs))
+    return "".join([*parts, AGREEMENT, agreement([*found.values()], COLUMNS)])
+
+
+STUDY = Study(
+    "leaderboard",
+    "## Leaderboard: self-explaining models and post-hoc methods",
+    measures=MEASURES,
+    on=OnBoard.of,
+    gather=gather,
+    text=text,
+    draw=draw,
+)

@@ -21,8 +21,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.models import Pair
-from experiments.study import Amount, Arrays, Study
-from experiments.tables import OWN, Cell, Path, Row, Table, lines_of, notes_on, on_model, row_name
+from experiments.study import Arrays, Asked, Found, OnPair, Run, Study, kept
+from experiments.tables import OWN, Cell, Place, Row, Table, lines_of, notes_on, on_model, row_name
 from torchsite.attribution import METHODS
 from torchsite.data import to_float
 from torchsite.metrics import Poses
@@ -110,7 +110,7 @@ def _masked_pictures(axes: Axes, arrays: Arrays) -> None:
 
 def table_of(fill: str) -> Table:
     """The areas under the curves of one filling, and what they gain over a random ranking."""
-    columns: dict[str, Path | Cell] = {}
+    columns: dict[str, Place | Cell] = {}
     for measure, name in NAMES.items():
         columns[f"{name}, area"] = ("fills", fill, measure, "area")
         columns[f"{name}, over random"] = ("fills", fill, measure, "gain")
@@ -132,15 +132,21 @@ WORDS = """The least important pixels are blanked, then the picture is moved and
 heights of the curves over the share of pixels blanked, beside the gain over a random ranking of the same \
 pictures. What blanked pixels show decides which method comes first.\n
 """
+
+
+def gather(rows: Sequence[Row], subjects: OnPair, run: Run) -> Found:
+    """All curves, and the first picture with pixels blanked."""
+    return Found({"table": kept(rows, lambda row: row["values"])}, masked_pictures(subjects.pair))
+
+
 STUDY = Study(
-    "mask_k",
-    "mask-k, all methods (Figure 5)",
+    "{}_mask_k",
+    "## {}: mask-k, all methods (Figure 5)",
     [table_of(fill) for fill in FILLS],
-    {"mask_k": Amount(500, passes=10_000)},
+    {"mask_k": Asked(500, passes=10_000)},
     methods=tuple(METHODS),
-    keep=lambda row: row["values"],
-    also=lambda subjects, folder: ({}, masked_pictures(subjects.pair)),
-    words=lambda result, lines: WORDS,
+    gather=gather,
+    words=lambda result: WORDS,
     notes=notes_on,
     draw=draw,
     chart="Accuracy and log-odds against the share of pixels blanked, all methods",

@@ -6,24 +6,19 @@ Command:  torchsite reproduce cifar10_sheet   (or mnist_sheet)
 Cost:     two pictures in two poses, all methods on both models; a minute. With --quick, one digit.
 """
 
-import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor
 
-from experiments.cache import save_result
-from experiments.models import KINDS, Pair, pair_beside
-from experiments.registry import Arrays
-from experiments.section import Pictures, head
-from experiments.shown import Rows, first_right, pose_of, predictions, preferred
+from experiments.models import KINDS
+from experiments.section import Pictures
+from experiments.shown import first_right, pose_of, predictions, preferred
+from experiments.study import Arrays, Found, Run, Study, explainers
 from experiments.tables import NAMES, Row, on_model, own_first
 from torchsite.attribution import METHODS
 from torchsite.data import to_float
 from torchsite.errors import NotApplicableError
-from torchsite.evaluation.methods import applies, options_of
 from torchsite.metrics import as_explainer
 from torchsite.metrics.carried import carry_and_renew
 from torchsite.model.drawing import new_figure, show_heatmap, show_picture
@@ -32,81 +27,55 @@ from torchsite.results import Result
 
 SHOWN: Mapping[str, Sequence[str]] = {"cifar10": ("ship", "horse")}
 POSES = ("I(x)", "I(T x)", "T(I(x))")
+WORDS = "The cosine between I(T x) and T(I(x)) for the pictures of the sheet.\n\n"
 
 
-def run(
-    recipe: str,
-    folder: Path,
-    *,
-    methods: Sequence[str] | None = None,
-    quick: bool = False,
-    progress: bool = False,
-) -> Result:
-    """Explain a correctly classified picture of two classes with every method on both models."""
-    started = time.monotonic()
-    pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-    classes = preferred(pair.test, SHOWN.get(recipe, ()))
-    rows = first_right(predictions(pair.site, pair.test), pair.test, classes, 1)[: 1 if quick else 2]
-    lines, arrays = explained_by_all(pair, rows, list(METHODS) if methods is None else methods)
-    labels = pair.test.labels[rows].tolist()
-    pictures = [
-        {"row": int(row), "class": pair.test.classes[label]} for row, label in zip(rows, labels, strict=True)
-    ]
-    config = pair.description() | {"recipe": recipe, "quick": quick}
-    values = {"pictures": pictures, "lines": lines}
-    result = Result(f"{recipe}_sheet", values, config, 0, time.monotonic() - started)
-    return save_result(result, folder, arrays)
+def find(run: Run) -> Found:
+    """A correctly classified picture of two classes, explained with every method on both models.
 
-
-def explained_by_all(pair: Pair, rows: Rows, methods: Sequence[str]) -> tuple[list[Row], dict[str, Tensor]]:
-    """For each model and method: its maps I(x), I(T x), T(I(x)), or the reason why there are none."""
-    images, transform = to_float(pair.test.images[rows]), pose_of(pair.site, rows)
-    arrays = {"images": images, "moved": transform(images)}
-    lines: list[Row] = []
-    for kind, model in pair:
+    The arrays are I(x), I(T x), T(I(x)) of each method that applies; the others have a reason.
+    """
+    site, test = run.pair.site, run.pair.test
+    classes = preferred(test, SHOWN.get(run.recipe, ()))
+    chosen = first_right(predictions(site, test), test, classes, 1)[: 1 if run.quick else 2]
+    images, transform = to_float(test.images[chosen]), pose_of(site, chosen)
+    arrays, lines = {"images": images, "moved": transform(images)}, list[Row]()
+    for kind, model in run.pair:
         with torch.no_grad():
-            classes = model.eval()(images).argmax(1)
-        for method in [name for name in methods if applies(name, model)]:
+            seen_as = model.eval()(images).argmax(1)
+        for one in explainers(model, run.methods):
+            line = {"model": kind, "method": one.name}
             try:
-                explain = as_explainer(METHODS[method](model, **options_of(method, model)), model)
-                both = carry_and_renew(explain, images, classes, transform)
+                both = carry_and_renew(as_explainer(one.on(model), model), images, seen_as, transform)
             except NotApplicableError as error:
-                lines.append({"model": kind, "method": method, "reason": str(error)})
+                lines.append(line | {"reason": str(error)})
                 continue
-            arrays[f"{kind}.{method}"] = torch.stack([both.untouched, both.renewed, both.carried], dim=1)
-            lines.append({"model": kind, "method": method, "self-consistency": both.raw.tolist()})
-    return lines, arrays
+            arrays[f"{kind}.{one.name}"] = torch.stack([both.untouched, both.renewed, both.carried], dim=1)
+            lines.append(line | {"self-consistency": both.raw.tolist()})
+    pictures = [{"row": int(row), "class": test.classes[int(test.labels[row])]} for row in chosen]
+    return Found({"pictures": pictures, "lines": lines}, arrays, run.pair.description())
 
 
-def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
-    """A sheet per picture: for each method I(x), I(T x) and T(I(x)), on SITE and the black box."""
-    if not arrays:
-        return {}
-    methods = list(dict.fromkeys(line["method"] for line in _lines(result)))
-    pictures = range(len(result.values["pictures"]))
-    return {f"{result.name}-{number + 1}": _sheet(number, methods, arrays) for number in pictures}
-
-
-def section(result: Result, pictures: Pictures) -> str:
+def text(result: Result, pictures: Pictures) -> str:
     """How well each method's map of the pictures shown survives the move."""
-    shown: list[Row] = result.values["pictures"]
     rows = [
         [*(name(line) for name in NAMES.values()), *(f"{cosine:.3f}" for cosine in line["self-consistency"])]
-        for line in _lines(result)
+        for line in lines(result)
     ]
-    title = "Every explanation of one picture, as it is, moved, and carried along"
-    return (
-        head(result, "all explanations of a picture (Figure 4)")
-        + "The cosine between I(T x) and T(I(x)) for the pictures of the sheet.\n\n"
-        + markdown_table([*NAMES, *(picture["class"] for picture in shown)], rows)
-        + pictures.sheet(f"{result.name}-1", title)
-    )
+    table = markdown_table([*NAMES, *(picture["class"] for picture in result.values["pictures"])], rows)
+    return WORDS + table + pictures.sheet(f"{result.name}-1", SHEET)
 
 
-def _lines(result: Result) -> list[Row]:
+def lines(result: Result) -> list[Row]:
     """The methods that apply, the model's own before all others."""
-    lines: list[Row] = result.values["lines"]
-    return own_first([line for line in lines if "reason" not in line])
+    return own_first([line for line in result.values["lines"] if "reason" not in line])
+
+
+def draw_sheets(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """A sheet per picture: for each method I(x), I(T x) and T(I(x)), on SITE and the black box."""
+    methods = list(dict.fromkeys(line["method"] for line in lines(result)))
+    pictures = range(len(result.values["pictures"]))
+    return {f"{result.name}-{number + 1}": _sheet(number, methods, arrays) for number in pictures}
 
 
 def _sheet(number: int, methods: Sequence[str], arrays: Arrays) -> Figure:
@@ -124,3 +93,14 @@ def _sheet(number: int, methods: Sequence[str], arrays: Arrays) -> Figure:
                 label = f"{title}\n{on_model(kind)}" if method == first[kind] else ""
                 show_heatmap(grid[row][1 + 3 * block + pose], maps[number, pose], label)
     return figure
+
+
+SHEET = "Every explanation of one picture, as it is, moved, and carried along"
+STUDY = Study(
+    "{}_sheet",
+    "## {}: all explanations of a picture (Figure 4)",
+    methods=tuple(METHODS),
+    find=find,
+    text=text,
+    show=draw_sheets,
+)

@@ -13,8 +13,8 @@ Cost:     all 10,000 test pictures, as they are and once moved, slow methods on 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.study import Amount, Study
-from experiments.tables import CONSISTENCY, Cell, Columns, Row, Table, notes_on
+from experiments.study import Asked, Study, as_lines
+from experiments.tables import CONSISTENCY, Cell, Columns, Row, Table, lines_of, notes_on
 from torchsite.attribution import METHODS
 from torchsite.report.format import number
 from torchsite.results import Result
@@ -74,11 +74,11 @@ def verdict(table: Sequence[Row]) -> dict[str, int | None]:
     return found
 
 
-def words(result: Result, lines: Sequence[Row]) -> str:
+def words(result: Result) -> str:
     """From which τ on the paper's claim holds, and how to read methods of layers."""
     reached = "; ".join(
         f"{pose} ≥ {CLAIM[pose]}: " + (f"from τ = {tau}" if tau is not None else "at no τ")
-        for pose, tau in verdict(lines).items()
+        for pose, tau in verdict(lines_of(result)).items()
     )
     return f"SITE's own explanation, {reached}.\n\n{WORDS}"
 
@@ -100,8 +100,8 @@ def game(pose: str) -> Table:
 
 MS: Mapping[str, Cell] = {"ms a picture": lambda line: number(line.get("ms_per_image"), 2)}
 STUDY = Study(
-    "pointing",
-    "the pointing game and self-consistency, all methods",
+    "{}_pointing",
+    "## {}: the pointing game and self-consistency, all methods",
     [
         *(game(pose) for pose in CLAIM),
         Table(
@@ -111,10 +111,12 @@ STUDY = Study(
             interval=True,
         ),
     ],
-    {"pointing_game": Amount(10_000, passes=PASSES), "self_consistency": Amount(2000, passes=PASSES)},
+    {
+        "pointing_game": Asked(10_000, passes=PASSES),
+        "self_consistency": Asked(2000, passes=PASSES, n_transforms=2),
+    },
     methods=tuple(METHODS),
-    n_transforms={"self_consistency": 2},
-    keep=keep,
+    gather=as_lines(keep),
     words=words,
     notes=notes_on,
 )

@@ -6,32 +6,30 @@ Claim:    all ten prototypes of a picture, upright and posed, are taken for thei
 Command:  torchsite reproduce prototypes
 Cost:     two judges for each data set, some minutes, kept in the folder; then a pass over the test pictures.
 
-The models are those of the folders beside, else the shipped ones. Where a model was trained in stages, that
-of the first is measured as well: before prototypes had to be readable.
+The models are those of the folders beside, else the shipped ones. Older files have measured the first stage
+of a training as well: before prototypes had to be readable.
 """
 
-import time
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from experiments.cache import save_result, step
 from experiments.judges import JUDGES, make_judge
-from experiments.models import N_QUICK, pair_beside
-from experiments.registry import Arrays
-from experiments.section import Pictures, source
+from experiments.models import N_QUICK
+from experiments.section import Pictures
 from experiments.shown import pose_of
+from experiments.study import Arrays, Found, Run, Study
 from experiments.tables import CONSISTENCY
-from torchsite.data import Dataset, batches, load_dataset, to_float
+from torchsite.data import Dataset, load_dataset, to_float
 from torchsite.evaluation.cached import cached
+from torchsite.evaluation.feed import feed
 from torchsite.metrics import Accuracy, Measure, Poses, PrototypeLikeness, PrototypeRecognition, plain
-from torchsite.model import SITE, load
+from torchsite.model import SITE
 from torchsite.model.drawing import new_figure, show_picture
 from torchsite.report.format import NOTHING, markdown_table, number, score
 from torchsite.results import Result
@@ -49,50 +47,42 @@ VIEWS: Mapping[str, str] = {"untransformed": "upright", "transformed": "posed"}
 JUDGE_EPOCHS = 3.0
 N_SHOWN = 5
 BATCH = 250
+OTHERS: Mapping[str, tuple[str, ...]] = {
+    "accuracy, upright": ("accuracy", "untransformed"),
+    "accuracy, posed": ("accuracy", "transformed"),
+    "nearest prototype is the predicted class', upright": ("likeness", "nearest"),
+    "nearest prototype is the predicted class', posed": ("likeness", "nearest_transformed"),
+    **{f"consistency of prototypes, {name}": ("likeness", "consistency", name) for name in CONSISTENCY},
+}
 
 
-def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
-    """Train the judges, or take them from `folder`, and let them name the prototypes of both models."""
-    started = time.monotonic()
+def find(run: Run) -> Found:
+    """Train the judges, or take them from the folder, and let them name the prototypes of both models."""
     values: dict[str, Any] = {}
     arrays: dict[str, Tensor] = {}
-    about: dict[str, Any] = {"judge_epochs": JUDGE_EPOCHS, "quick": quick, "recipes": {}}
+    recipes: dict[str, Any] = {}
     for recipe in RECIPES:
-        pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-        test = pair.test[: 60 if quick else None]
-        about["recipes"][recipe] = pair.description() | {"n_images": len(test)}
-        find = partial(named, recipe, pair.site, test, folder, quick)
-        values[recipe] = step(folder / f"{recipe}.json", about["recipes"][recipe], find).values
+        pair = replace(run, recipe=recipe).pair
+        test = pair.test[: 60 if run.quick else None]
+        values[recipe] = named(recipe, pair.site, test, run)
         arrays |= {f"{recipe}_{name}": array for name, array in drawn(pair.site, test).items()}
-    about["weights"] = {recipe: found["weights"] for recipe, found in about["recipes"].items()}
-    result = Result("prototypes", values, about, 0, time.monotonic() - started)
-    return save_result(result, folder, arrays)
+        recipes[recipe] = pair.description() | {"n_images": len(test)}
+    weights = {recipe: found["weights"] for recipe, found in recipes.items()}
+    return Found(values, arrays, {"judge_epochs": JUDGE_EPOCHS, "recipes": recipes, "weights": weights})
 
 
-def named(recipe: str, model: SITE, test: Dataset, folder: Path, quick: bool) -> dict[str, Any]:
-    """How well the judges know pictures, and what they say of the prototypes of a model and of its first."""
-    train = load_dataset("mnist_sample" if quick else recipe, "train")[: N_QUICK["train"] if quick else None]
-    family = model.config.family
-    judges = {
-        name: make_judge(name, train, family, folder / f"{recipe}-{name}.safetensors", JUDGE_EPOCHS)
-        for name in JUDGES
-    }
-    known = {
-        name: Accuracy(lambda images, _: images[:, 0], judge, poses=Poses(family, n=1))
-        for name, judge in judges.items()
-    }
-    values = {"classes": list(test.classes), "judges": fed(known, test), "now": measured(model, test, judges)}
-    before = beginning(folder.with_name(recipe) / "site")
-    return values if before is None else values | {"before": measured(before, test, judges)}
-
-
-def beginning(run: Path) -> SITE | None:
-    """The model that a run, and the runs before it, began with; None if it began with nothing."""
-    if not (run / "begin" / "model").is_dir():
-        return None
-    found = beginning(run / "begin") or load(run / "begin" / "model")
-    assert isinstance(found, SITE)
-    return found
+def named(recipe: str, model: SITE, test: Dataset, run: Run) -> dict[str, Any]:
+    """How well the judges know pictures, and what they say of the prototypes of a model."""
+    train = load_dataset("mnist_sample" if run.quick else recipe, "train")
+    train, family = train[: N_QUICK["train"] if run.quick else None], model.config.family
+    values: dict[str, Any] = {"classes": list(test.classes), "judges": {}}
+    judges = {}
+    for name in JUDGES:
+        path = run.folder / f"{recipe}-{name}.safetensors"
+        judges[name] = make_judge(name, train, family, path, JUDGE_EPOCHS)
+        known = Accuracy(lambda images, _: images[:, 0], judges[name], poses=Poses(family, n=1))
+        values["judges"] |= fed({name: known}, test)
+    return values | {"now": measured(model, test, judges)}
 
 
 def measured(model: SITE, test: Dataset, judges: Mapping[str, nn.Module]) -> dict[str, Any]:
@@ -111,10 +101,7 @@ def fed(
     measures: Mapping[str, Measure], test: Dataset, forget: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
     """What the measures find on the test pictures; after each batch the model may forget."""
-    for start, (images, labels) in zip(range(0, len(test), BATCH), batches(test, BATCH), strict=True):
-        for measure in measures.values():
-            measure.update(images, labels, labels, start + torch.arange(len(images)))
-        forget()
+    feed([*measures.values()], test, BATCH, told=lambda _: forget())
     return {name: plain(measure.result()) for name, measure in measures.items()}
 
 
@@ -128,10 +115,8 @@ def drawn(model: SITE, test: Dataset) -> dict[str, Tensor]:
     return {"pictures": pictures, "prototypes": found.prototypes, "predicted": found.predicted}
 
 
-def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
+def draw_sheets(result: Result, arrays: Arrays) -> dict[str, Figure]:
     """Figure 2 of the paper for each data set: pictures, upright and posed, and all their prototypes."""
-    if not arrays:
-        return {}
     return {f"{result.name}-{recipe}": _sheet(result, arrays, recipe) for recipe in RECIPES}
 
 
@@ -146,9 +131,9 @@ def _sheet(result: Result, arrays: Arrays, recipe: str) -> Figure:
     return figure
 
 
-def section(result: Result, pictures: Pictures) -> str:
+def text(result: Result, pictures: Pictures) -> str:
     """The judges' answers beside what was aimed at, what they say of real pictures, and what was before."""
-    parts = [f"## Prototypes that strangers can read\n\n{source(result)}\n"]
+    parts = []
     for recipe, title in RECIPES.items():
         values, aims = result.values[recipe], TARGETS[recipe]
         models = {which: values[which] for which in MODELS if which in values}
@@ -172,10 +157,10 @@ def section(result: Result, pictures: Pictures) -> str:
     return "\n".join(parts)
 
 
-OTHERS: Mapping[str, tuple[str, ...]] = {
-    "accuracy, upright": ("accuracy", "untransformed"),
-    "accuracy, posed": ("accuracy", "transformed"),
-    "nearest prototype is the predicted class', upright": ("likeness", "nearest"),
-    "nearest prototype is the predicted class', posed": ("likeness", "nearest_transformed"),
-    **{f"consistency of prototypes, {name}": ("likeness", "consistency", name) for name in CONSISTENCY},
-}
+STUDY = Study(
+    "prototypes",
+    "## Prototypes that strangers can read",
+    find=find,
+    text=text,
+    show=draw_sheets,
+)

@@ -16,12 +16,13 @@ from os.path import normpath
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from matplotlib.figure import Figure
 
 from experiments.cache import load_arrays
 from experiments.cards import card_context
 from experiments.claims import claims_table, headline_table
 from experiments.provenance import WEIGHTS, Fingerprints, note, of_shipped, shipped_weights
-from experiments.registry import EXPERIMENTS, OTHER_PAGES, Experiment, Figures
+from experiments.registry import EXPERIMENTS, OTHER_PAGES, Experiment
 from experiments.section import Pictures
 from torchsite.errors import ConfigError
 from torchsite.files import write_atomically
@@ -186,14 +187,14 @@ def _section(
     return f"{text.partition(NEWLINES)[0]}{NEWLINES}{note(found[name], models, shipped)}\n"
 
 
-def _figures(experiment: Experiment, folder: Path, *, arrays: bool) -> Figures:
+def _figures(experiment: Experiment, folder: Path, *, arrays: bool) -> Mapping[str, Figure]:
     name = experiment.result_name
     path = folder / f"{name}.npz"
     result = Result.load(folder / f"{name}.json")
     return experiment.figures(result, load_arrays(path) if arrays and path.is_file() else {})
 
 
-def _save(figures: Figures, folder: Path) -> list[Path]:
+def _save(figures: Mapping[str, Figure], folder: Path) -> list[Path]:
     return [write_atomically(folder / f"{name}.png", png(figure, 120)) for name, figure in figures.items()]
 
 

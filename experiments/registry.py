@@ -1,8 +1,7 @@
 """The tables and figures of the paper by name: what `torchsite reproduce NAME` runs, draws and writes about.
 
-Each name stands for a module of this package that holds the run, the section and, if there are any, the
-figures of its result; or a `STUDY` that has them. Modules are imported when they are asked for. The order of
-the list is that of docs/results.md.
+Each name stands for a `Study` in a module of this package, which is imported when it is asked for. The order
+of the list is that of docs/results.md.
 """
 
 from collections.abc import Mapping
@@ -20,10 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from experiments.section import Pictures
-
-Arrays = Mapping[str, "Tensor"]
-Figures = Mapping[str, "Figure"]
-
+    from experiments.study import Study
 
 # Results whose tables stand on a page of prose.
 OTHER_PAGES = {
@@ -40,7 +36,8 @@ class Experiment:
     shows: str
     module: str
     minutes: float  # of one core, roughly, where nothing is there yet
-    about: str = ""  # the recipe or study, where one module serves several
+    recipe: str = ""  # if it is on the models of one
+    study: str = "STUDY"  # its name in the module
     writes: str = ""  # the name of its result, if it is not that of the experiment
     public: bool = False  # whether the documentation may show its pictures
     models: tuple[str, ...] = ()  # those of the package that it measures, by the names of their folders
@@ -64,26 +61,24 @@ class Experiment:
 
         `rows` choose some of its rows, or add to them, where the experiment is a board that allows it.
         """
-        what = (self.about, folder) if self.about else (folder,)
-        run = self.code().run
-        unknown = [name for name in rows if name not in signature(run).parameters]
+        study = self.code()
+        unknown = [name for name in rows if name not in signature(study.on).parameters]
         if unknown:
             raise ConfigError(f"{self.name} has no rows to choose or add: leave --{unknown[0]} away")
-        return run(*what, quick=quick, progress=progress, **rows)
+        return study.run(self.recipe, folder, quick=quick, progress=progress, **rows)
 
-    def figures(self, result: Result, arrays: Arrays) -> Figures:
+    def figures(self, result: Result, arrays: Mapping[str, "Tensor"]) -> Mapping[str, "Figure"]:
         """Its figures by name, drawn from the file; those that show pictures only if there are arrays."""
-        draw = getattr(self.code(), "figures", None)
-        return draw(result, arrays) if draw else {}
+        return self.code().figures(result, arrays)
 
     def section(self, result: Result, pictures: "Pictures") -> str:
         """What its page says of a result, in Markdown."""
         return self.code().section(result, pictures)
 
-    def code(self) -> Any:
-        """The study of its module, or the module itself."""
-        module = import_module(f"experiments.{self.module}")
-        return getattr(module, "STUDY", module)
+    def code(self) -> "Study":
+        """The study in its module."""
+        study: Study = getattr(import_module(f"experiments.{self.module}"), self.study)
+        return study
 
 
 def find_experiment(name: str) -> Experiment:
@@ -110,7 +105,7 @@ def _accuracy(recipe: str, shows: str, minutes: float) -> Experiment:
 
 
 def _of_pairs(
-    name: str, shows: str, minutes: tuple[float, float], module: str = ""
+    name: str, shows: str, minutes: tuple[float, float], module: str = "", study: str = ""
 ) -> tuple[Experiment, ...]:
     """One result on the models of CIFAR-10, whose pictures may not be published, and one on MNIST's."""
     titles = {"cifar10": "CIFAR-10", "mnist": "MNIST"}
@@ -120,7 +115,8 @@ def _of_pairs(
             f"{title}: {shows}",
             module or name,
             each,
-            f"{recipe}_{name}" if module == "shown" else recipe,
+            recipe,
+            study or "STUDY",
             public=recipe == "mnist",
             models=models_of(recipe),
         )
@@ -137,13 +133,16 @@ _ALL = (
     Experiment(
         "baselines", "classical models beside SITE on MNIST and CIFAR-10 (Table 2)", "classical", minutes=50
     ),
-    *_of_pairs("explanations", "explanations of three pictures in two poses (Figure 3)", (2, 1), "shown"),
+    *_of_pairs(
+        "explanations", "explanations of three pictures in two poses (Figure 3)", (2, 1), "shown", "THREE"
+    ),
     Experiment(
         "cifar10_photographs",
         "photographs from elsewhere, explained in two poses",
         "shown",
         1,
-        "cifar10_photographs",
+        "cifar10",
+        "PHOTOGRAPHED",
         public=True,
         models=models_of("cifar10"),
     ),
@@ -152,7 +151,9 @@ _ALL = (
     *_of_pairs("mask_k", "accuracy and log-odds with pixels masked, all methods (Figure 5)", (15, 10)),
     *_of_pairs("truth", "measures that a template cannot pass, all methods", (75, 45)),
     Experiment("fooled", "which measures map-makers without knowledge fool", "fooled", minutes=30),
-    *_of_pairs("examples", "explanations of every class in two poses (appendix)", (2, 1), "shown"),
+    *_of_pairs(
+        "examples", "explanations of every class in two poses (appendix)", (2, 1), "shown", "EVERY_CLASS"
+    ),
     *_of_pairs("failures", "the reasons for confident mistakes (appendix)", (2, 1)),
     Experiment(
         "prototypes",

@@ -45,9 +45,3 @@ def source(result: Result, name: str = "") -> str:
     command = f"torchsite reproduce {name or result.name} --publish"
     where = "; ".join(filter(None, [result.time, machine_words(result)]))
     return f"`{command}` → `results/{result.name}.json` ({where})"
-
-
-def head(result: Result, title: str, name: str = "") -> str:
-    """The heading of a section on the models of a recipe, and where its numbers come from."""
-    recipe = result.config.get("recipe", result.name.partition("_")[0])
-    return f"## {TITLES.get(recipe, recipe)}: {title}\n\n{source(result, name)}\n\n"

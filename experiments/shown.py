@@ -12,9 +12,7 @@ The pose of picture i depends on the seed and i alone: it is the same in every f
 scales of their own, symmetric about zero: red speaks for the class, blue against it.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
@@ -26,11 +24,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor
 
-from experiments.cache import save_result
-from experiments.models import Pair, pair_beside
-from experiments.registry import Arrays
-from experiments.section import Pictures, head
-from experiments.tables import Row
+from experiments.models import Pair
+from experiments.study import Arrays, Found, Run, Study
+from experiments.tables import Cell, Row, Table
 from torchsite.data import Dataset, batches, to_float
 from torchsite.data.pictures import as_input, fitted
 from torchsite.errors import ConfigError
@@ -38,20 +34,20 @@ from torchsite.metrics import Poses
 from torchsite.metrics.carried import carry
 from torchsite.model import SITE
 from torchsite.model.drawing import COLOURS, new_figure, show_picture
-from torchsite.report.format import markdown_table
 from torchsite.results import Result
 from torchsite.shapes import Labels, Logits, Pixels
 from torchsite.transforms import Transform
 
 Rows = Int64[Tensor, " pictures"]
 Chosen = tuple[Dataset, Rows]
+Find = Callable[[Run], Found]
 
 N_SHOWN, N_PER_CLASS = 3, 3
 NAMED: Mapping[str, Sequence[str]] = {"cifar10": ("airplane", "dog", "automobile")}  # in the paper
 # The photographs, and the class that each comes nearest to.
 PHOTOGRAPHS = {"chelsea.png": "cat", "rocket.jpg": "airplane", "motorcycle_left.png": "automobile"}
-# What the columns of a table show of each picture.
-COLUMNS: Mapping[str, Callable[[Row], str]] = {
+# What a column shows of each picture.
+COLUMNS: Mapping[str, Cell] = {
     "photograph": lambda one: one["photograph"],
     "class": lambda one: one["class"],
     "seen as": lambda one: one["predicted"],
@@ -59,18 +55,6 @@ COLUMNS: Mapping[str, Callable[[Row], str]] = {
     "moved, seen as": lambda one: one["predicted when moved"],
     "cosine": lambda one: f"{one['self-consistency']:.3f}",
 }
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """Which pictures are shown, what is said of them, and the columns of the table; none: a line a class."""
-
-    title: str
-    words: str
-    choose: Callable[[Pair, str], Chosen]
-    columns: tuple[str, ...] = ()
-    about: str = ""
-    config: Mapping[str, object] = field(default_factory=dict)
 
 
 def three(pair: Pair, recipe: str) -> Chosen:
@@ -85,88 +69,61 @@ def of_every_class(pair: Pair, recipe: str) -> Chosen:
     return pair.test, first_right(predictions(pair.site, pair.test), pair.test, classes, N_PER_CLASS)
 
 
-def from_elsewhere(pair: Pair, recipe: str) -> Chosen:
-    """The photographs."""
-    return photographs(pair.site), torch.arange(len(PHOTOGRAPHS))
+def explaining(choose: Callable[[Pair, str], Chosen], **config: object) -> Find:
+    """Explain the chosen pictures, each as it is and moved."""
+
+    def find(run: Run) -> Found:
+        shown, arrays = explained(run.pair.site, *choose(run.pair, run.recipe))
+        return Found({"pictures": shown}, arrays, run.pair.description() | config)
+
+    return find
 
 
-SHEETS: Mapping[str, Sheet] = {
-    "explanations": Sheet(
-        "explanations in two poses (Figure 3)",
-        "The first correctly classified test picture of each of three classes, as it is and moved; the "
-        "cosine is between the explanation of the moved picture and the moved explanation.",
-        three,
-        ("class", "seen as", "moved, seen as", "cosine"),
-        "Three pictures as they are and moved, their explanations below",
-    ),
-    "examples": Sheet(
-        "explanations of every class (appendix)",
-        "The first correctly classified test pictures of each class, as they are and moved.",
-        of_every_class,
-        config={"n_per_class": N_PER_CLASS},
-    ),
-    "photographs": Sheet(
-        "photographs from elsewhere",
-        "Photographs that come with scikit-image, shrunk to the model's size; the rocket and the motorcycle "
-        "belong to none of its classes.",
-        from_elsewhere,
-        ("photograph", "seen as", "probability", "moved, seen as", "cosine"),
-        "Photographs as they are and moved, their explanations below",
-        {"source": "scikit-image"},
-    ),
-}
+def from_elsewhere(run: Run) -> Found:
+    """Explain the photographs."""
+    site = run.pair.site
+    shown, arrays = explained(site, photographs(site), torch.arange(len(PHOTOGRAPHS)))
+    named = [one | {"photograph": file} for one, file in zip(shown, PHOTOGRAPHS, strict=True)]
+    return Found({"pictures": named}, arrays, run.pair.description() | {"source": "scikit-image"})
 
 
-def run(name: str, folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
-    """Explain the pictures of a sheet (`cifar10_examples`), each as it is and moved."""
-    started, (recipe, _, kind) = time.monotonic(), name.partition("_")
-    pair = pair_beside(recipe, folder, quick=quick, progress=progress)
-    shown, arrays = explained(pair.site, *SHEETS[kind].choose(pair, recipe))
-    if kind == "photographs":
-        shown = [one | {"photograph": file} for one, file in zip(shown, PHOTOGRAPHS, strict=True)]
-    config = pair.description() | {"recipe": recipe, "quick": quick, **SHEETS[kind].config}
-    result = Result(name, {"pictures": shown}, config, 0, time.monotonic() - started)
-    return save_result(result, folder, arrays)
+def on_one_sheet(name: str, title: str, words: str, columns: Sequence[str], find: Find, about: str) -> Study:
+    """A study with a line for each picture, and all pictures on one sheet."""
+    chosen = {column: COLUMNS[column] for column in columns}
+    table = Table(chosen, lambda _: f"{words}\n\n", of=lambda result: result.values["pictures"], names={})
+    sheets: Callable[[Result], dict[str, str]] = lambda result: {result.name: about}  # noqa: E731
+    return Study(f"{{}}_{name}", f"## {{}}: {title}", [table], find=find, show=sheet_of, sheets=sheets)
 
 
-def figures(result: Result, arrays: Arrays) -> dict[str, Figure]:
-    """All pictures on one sheet, or one sheet for every class that has pictures; none without arrays."""
-    if not arrays or _sheet(result).columns:
-        return sheet_of(result, arrays)
+def by_class(result: Result) -> list[Row]:
+    """A line for each class: the pictures, their numbers, and how many are seen as before when moved."""
+    lines: dict[str, Row] = {}
+    for number, one in enumerate(result.values["pictures"]):
+        line = lines.setdefault(one["class"], {"class": one["class"], "shown": [], "numbers": []})
+        line["shown"].append(one)
+        line["numbers"].append(number)
+    return list(lines.values())
+
+
+def draw_by_class(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """One sheet for every class that has pictures."""
     return {
-        f"{result.name}-{label}": draw_two_poses(
-            [one for _, one in shown],
-            {name: array[[number for number, _ in shown]] for name, array in arrays.items()},
+        f"{result.name}-{line['class']}": draw_two_poses(
+            line["shown"], {name: array[line["numbers"]] for name, array in arrays.items()}
         )
-        for label, shown in _by_class(result).items()
+        for line in by_class(result)
     }
 
 
-def section(result: Result, pictures: Pictures) -> str:
-    """What the pictures were taken for in both poses, and how far their explanations moved along."""
-    sheet, shown = _sheet(result), result.values["pictures"]
-    header, sheets = sheet.columns, pictures.sheet(result.name, sheet.about)
-    rows = [[COLUMNS[column](one) for column in header] for one in shown if header]
-    if not header:
-        header, sheets = ("class", "still seen so when moved", "cosines"), ""
-        for label, some in _by_class(result).items():
-            kept = sum(one["predicted when moved"] == label for _, one in some)
-            cosines = ", ".join(COLUMNS["cosine"](one) for _, one in some)
-            rows.append([label, f"{kept} of {len(some)}", cosines])
-            sheets += pictures.sheet(f"{result.name}-{label}", f"{label}, as it is and moved")
-    return head(result, sheet.title) + f"{sheet.words}\n\n" + markdown_table(header, rows) + sheets
+def still_seen(line: Row) -> str:
+    """How many pictures of a class are seen as such when they are moved."""
+    shown = [one["predicted when moved"] == line["class"] for one in line["shown"]]
+    return f"{sum(shown)} of {len(shown)}"
 
 
-def _sheet(result: Result) -> Sheet:
-    return SHEETS[result.name.partition("_")[2]]
-
-
-def _by_class(result: Result) -> dict[str, list[tuple[int, Row]]]:
-    """The pictures of each class, with their numbers."""
-    found: dict[str, list[tuple[int, Row]]] = {}
-    for number, one in enumerate(result.values["pictures"]):
-        found.setdefault(one["class"], []).append((number, one))
-    return found
+def sheet_of(result: Result, arrays: Arrays) -> dict[str, Figure]:
+    """All pictures of a result on one sheet."""
+    return {result.name: draw_two_poses(result.values["pictures"], arrays)}
 
 
 def photographs(model: SITE) -> Dataset:
@@ -247,11 +204,6 @@ def explained(model: SITE, data: Dataset, rows: Rows) -> tuple[list[Row], dict[s
     return shown, {"images": images, "moved": moved} | maps
 
 
-def sheet_of(result: Result, arrays: Arrays) -> dict[str, Figure]:
-    """All pictures of a result on one sheet; none without arrays."""
-    return {result.name: draw_two_poses(result.values["pictures"], arrays)} if arrays else {}
-
-
 def draw_two_poses(shown: Sequence[Row], arrays: Arrays) -> Figure:
     """Pictures above, explanations below; each picture beside its moved self."""
     figure, grid = new_figure(2, 2 * len(shown), 1.2)
@@ -274,3 +226,39 @@ def show_overlay(axes: Axes, image: Tensor, heatmap: Tensor, title: str = "") ->
     strength = np.clip(np.abs(values) / bound, 0, 1) ** 0.7
     axes.imshow(values, cmap=COLOURS, vmin=-bound, vmax=bound, alpha=strength)
     axes.set_title(title, fontsize=7, pad=2)
+
+
+THREE = on_one_sheet(
+    "explanations",
+    "explanations in two poses (Figure 3)",
+    "The first correctly classified test picture of each of three classes, as it is and moved; the cosine is "
+    "between the explanation of the moved picture and the moved explanation.",
+    ("class", "seen as", "moved, seen as", "cosine"),
+    explaining(three),
+    "Three pictures as they are and moved, their explanations below",
+)
+PHOTOGRAPHED = on_one_sheet(
+    "photographs",
+    "photographs from elsewhere",
+    "Photographs that come with scikit-image, shrunk to the model's size; the rocket and the motorcycle "
+    "belong to none of its classes.",
+    ("photograph", "seen as", "probability", "moved, seen as", "cosine"),
+    from_elsewhere,
+    "Photographs as they are and moved, their explanations below",
+)
+CLASS_COLUMNS: Mapping[str, Cell] = {
+    "class": lambda line: line["class"],
+    "still seen so when moved": still_seen,
+    "cosines": lambda line: ", ".join(map(COLUMNS["cosine"], line["shown"])),
+}
+EVERY_CLASS_WORDS = "The first correctly classified test pictures of each class, as they are and moved.\n\n"
+EVERY_CLASS = Study(
+    "{}_examples",
+    "## {}: explanations of every class (appendix)",
+    [Table(CLASS_COLUMNS, lambda _: EVERY_CLASS_WORDS, of=by_class, names={})],
+    find=explaining(of_every_class, n_per_class=N_PER_CLASS),
+    show=draw_by_class,
+    sheets=lambda result: {
+        f"{result.name}-{line['class']}": f"{line['class']}, as it is and moved" for line in by_class(result)
+    },
+)

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from experiments.cache import save_result
 from experiments.models import KINDS, Pair, pair_beside
-from experiments.section import Pictures, head
-from experiments.tables import IGNORANT, IGNORANT_MARK, Row, Table, lines_of, notes_below
+from experiments.section import TITLES, Pictures, source
+from experiments.tables import IGNORANT, IGNORANT_MARK, Row, Table, lines_of
 from torchsite.attribution import METHODS
 from torchsite.configs import to_mapping
 from torchsite.data import Dataset
@@ -41,9 +41,10 @@ log = logging.getLogger(__name__)
 N_QUICK, N_QUICK_SLOW = 12, 4
 ASK_OTHER_WEIGHTS = ("sanity",)  # which damages a copy of the model: a memory would answer for it
 
+Arrays = Mapping[str, Tensor]
+Figures = Mapping[str, Figure]
 Explain = Callable[[Images, Labels], Tensor]
 OptionsOf = Callable[[str, SITE | BlackBox], dict[str, Any]]
-Options = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -68,17 +69,28 @@ class Explaining:
         return Cached(explain)
 
 
+def same(name: str, maker: Explain) -> Explaining:
+    """A map-maker that is the same for every model."""
+    return Explaining(name, lambda model: maker)
+
+
 @dataclass(frozen=True)
-class Amount:
-    """How many pictures a measure shows: to most methods, and to those that ask the model many times.
+class Asked:
+    """How a measure is asked: on how many pictures, in which poses, with which options.
 
     Slow methods get `slow` pictures (with 0 they are not asked), or as many as `passes` through the model
-    pay for.
+    pay for, and `slow_options` if there are any. Poses are those that the model has learnt, unless a
+    `family` is given. `metric` is the measure's name where a study asks it twice.
     """
 
     usual: int
     slow: int | None = None
     passes: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    slow_options: Mapping[str, Any] | None = None
+    n_transforms: int = 1
+    family: TransformFamily | None = None
+    metric: str = ""
 
     def of(self, explaining: Explaining, quick: bool = False) -> int:
         """The pictures that one explainer gets; in a slice a dozen, slow ones a few."""
@@ -90,18 +102,35 @@ class Amount:
         return min(self.usual, paid if self.slow is None else self.slow)
 
 
-Amounts = Mapping[str, Amount]
-Keep = Callable[[Row], Mapping[str, Any]]
-Arrays = Mapping[str, Tensor]
+Measures = Mapping[str, Asked]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a study: the recipe whose models it is about, if any, where it is, what is asked for."""
+
+    recipe: str
+    folder: Path
+    methods: Sequence[str]
+    quick: bool = False
+    progress: bool = False
+
+    @property
+    def steps(self) -> Path:
+        """Where the steps are kept."""
+        return self.folder / "steps"
+
+    @cached_property
+    def pair(self) -> Pair:
+        """SITE and the black box of the recipe: those of the folder beside, or those that ship."""
+        return pair_beside(self.recipe, self.folder, quick=self.quick, progress=self.progress)
 
 
 class Subjects(Protocol):
     """The models of a study and the pictures that they are measured on."""
 
-    def rows(
-        self, study: "Study", folder: Path, models: Sequence[str], methods: Sequence[str], quick: bool
-    ) -> Iterator[Row]:
-        """Every measure of every explainer on every model; finished steps are taken from `folder`."""
+    def rows(self, measures: Measures, run: Run) -> Iterator[Row]:
+        """Every measure of every explainer on every model; finished steps are taken as they are."""
 
     def description(self) -> Mapping[str, Any]:
         """What the result depends on, as plain data; the fingerprints of the weights among it."""
@@ -109,25 +138,23 @@ class Subjects(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class OnPair:
-    """SITE and the black box of a recipe, and its test pictures."""
+    """SITE and the black box of a recipe, or one of them, and their test pictures."""
 
     pair: Pair
+    models: Sequence[str] = KINDS
 
     @classmethod
-    def beside(cls, recipe: str, folder: Path, quick: bool, progress: bool) -> "OnPair":
-        """The models of the experiment `recipe` beside the folder, or those that ship."""
-        return cls(pair_beside(recipe, folder, quick=quick, progress=progress))
+    def of(cls, run: Run, models: Sequence[str] = KINDS) -> "OnPair":
+        """The models of the recipe."""
+        return cls(run.pair, models)
 
-    def rows(
-        self, study: "Study", folder: Path, models: Sequence[str], methods: Sequence[str], quick: bool
-    ) -> Iterator[Row]:
+    def rows(self, measures: Measures, run: Run) -> Iterator[Row]:
         """Model by model, explainer by explainer."""
-        asked = (study.options, study.slow_options, None, study.n_transforms)
         for kind, model in self.pair:
-            if kind in models:
-                measuring = Measuring(kind, model, self.pair.test, folder / "steps", *asked)
-                for explaining in explainers(model, methods):
-                    for row in measuring.rows(explaining, study.measures, quick):
+            if kind in self.models:
+                measuring = Measuring(kind, model, self.pair.test, run.steps)
+                for explaining in explainers(model, run.methods):
+                    for row in measuring.rows(explaining, measures, run.quick):
                         yield {"model": kind, **row}
 
     def description(self) -> Mapping[str, Any]:
@@ -137,33 +164,57 @@ class OnPair:
 
 
 @dataclass(frozen=True)
+class Found:
+    """What a run has found: the values and arrays of its result, and what else belongs to its configuration.
+
+    `seconds` are those of steps that may have been taken from files.
+    """
+
+    values: Mapping[str, Any]
+    arrays: Arrays | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+Gather = Callable[[Sequence[Row], Any, Run], Found]
+Keep = Callable[[Row], Mapping[str, Any]]
+
+
+def as_lines(keep: Keep) -> Gather:
+    """A result with one line for each explainer, of which this is kept of each row."""
+    return lambda rows, subjects, run: Found({"table": kept(rows, keep)})
+
+
+@dataclass(frozen=True)
 class Study:
     """Measures of every explainer on models, and the tables and figures of what they find.
 
-    The result is called by the recipe and `name`. `on` finds the models: those of the recipe, unless it is
-    given. `slow_options` are those of measures where they meet slow methods, `n_transforms` where a measure
-    meets more than one. With `keep` the file has one line for each explainer, with what it keeps of each row;
-    else it has the rows. `also` are other values of the result, and arrays for its figures. `shown` are the
-    columns of the first table that are drawn, if there is no `draw`.
+    In `name` and `title`, {} is the recipe. `on` finds the models: those of the recipe, unless it is given.
+    `gather` makes the result of the rows; without it the file has the rows. A study that measures no
+    explainers one by one has `find` in place of both. `text` is the section below its heading, if it is not
+    the words, the tables, the notes and the links to figures. `shown` are the columns of the first table that
+    are drawn; `draw` draws other charts, `show` what shows pictures of the data. `sheets` are the captions of
+    those, `chart` is that of the chart; `command` runs the study, if it is not called as its result.
     """
 
     name: str
     title: str
-    tables: Sequence[Table]
-    measures: Amounts = field(default_factory=dict)
+    tables: Sequence[Table] = ()
+    measures: Measures = field(default_factory=dict)
     methods: Sequence[str] = (*METHODS, *IGNORANT)
     quick_methods: Sequence[str] = ()  # of a slice, if not all
-    on: Callable[[str, Path, bool, bool], Subjects] = OnPair.beside
-    options: Options = field(default_factory=dict)
-    slow_options: Options = field(default_factory=dict)
-    n_transforms: Mapping[str, int] = field(default_factory=dict)
-    keep: Keep | None = None
-    also: Callable[[Any, Path], tuple[Mapping[str, Any], Arrays | None]] = lambda subjects, folder: ({}, None)
-    words: Callable[[Result, Sequence[Row]], str] = lambda result, lines: ""
-    notes: Callable[[Sequence[Row]], str] = notes_below
+    on: Callable[..., Subjects] = OnPair.of
+    gather: Gather = lambda rows, subjects, run: Found({"table": rows})
+    find: Callable[[Run], Found] | None = None
+    words: Callable[[Result], str] = lambda result: ""
+    notes: Callable[[Result], str] = lambda result: ""
+    text: Callable[[Result, Pictures], str] | None = None
     shown: Sequence[str] = ()
-    draw: Callable[[Result, Arrays], Mapping[str, Figure]] | None = None
+    draw: Callable[[Result, Arrays], Figures] | None = None
+    show: Callable[[Result, Arrays], Figures] | None = None
+    sheets: Callable[[Result], Mapping[str, str]] = lambda result: {}
     chart: str = ""
+    command: str = ""
 
     def run(
         self,
@@ -173,44 +224,56 @@ class Study:
         methods: Sequence[str] | None = None,
         quick: bool = False,
         progress: bool = False,
+        **choice: Any,
     ) -> Result:
-        """Measure every explainer on all models; finished steps are taken from `folder`."""
-        started = time.monotonic()
-        subjects = self.on(recipe, folder, quick, progress)
-        rows = list(subjects.rows(self, folder, KINDS, self._methods(methods, quick), quick))
-        values, arrays = self.also(subjects, folder)
-        values = {"table": rows if self.keep is None else kept(rows, self.keep), **values}
-        config = {**subjects.description(), "recipe": recipe, "quick": quick}
-        seconds = max(time.monotonic() - started, sum(row.get("seconds", 0.0) for row in rows))
-        name = "_".join(filter(None, (recipe, self.name)))
-        return save_result(Result(name, values, config, 0, seconds), folder, arrays)
+        """Measure every explainer on all models; finished steps are taken from `folder`.
+
+        `choice` goes to `on`: which models, or whatever else can be chosen.
+        """
+        started, run = time.monotonic(), Run(recipe, folder, self._methods(methods, quick), quick, progress)
+        found = self.find(run) if self.find else self._measured(run, choice)
+        config = {**found.config, "quick": quick} | ({"recipe": recipe} if recipe else {})
+        seconds = max(time.monotonic() - started, found.seconds)
+        result = Result(self.name.format(recipe), found.values, config, 0, seconds)
+        return save_result(result, folder, found.arrays)
 
     def measure(
         self,
         recipe: str,
         folder: Path,
         *,
-        models: Sequence[str] = KINDS,
         methods: Sequence[str] | None = None,
         quick: bool = False,
+        **choice: Any,
     ) -> int:
         """The steps of some of the models and methods, for a lane of its own; how many there are."""
-        subjects = self.on(recipe, folder, quick, False)
-        return sum(1 for _ in subjects.rows(self, folder, models, self._methods(methods, quick), quick))
+        run = Run(recipe, folder, self._methods(methods, quick), quick)
+        return sum(1 for _ in self.on(run, **choice).rows(self.measures, run))
 
-    def figures(self, result: Result, arrays: Arrays) -> Mapping[str, Figure]:
-        """Scores as points, unless the study draws its own."""
-        if self.draw is not None:
-            return self.draw(result, arrays)
-        return {result.name: self.tables[0].drawn(lines_of(result), self.shown)} if self.shown else {}
+    def _measured(self, run: Run, choice: Mapping[str, Any]) -> Found:
+        subjects = self.on(run, **choice)
+        rows = list(subjects.rows(self.measures, run))
+        found, seconds = self.gather(rows, subjects, run), sum(row.get("seconds", 0.0) for row in rows)
+        config = {**subjects.description(), **found.config}
+        return replace(found, config=config, seconds=max(found.seconds, seconds))
+
+    def figures(self, result: Result, arrays: Arrays) -> Figures:
+        """Charts, and sheets of pictures if there are arrays."""
+        charts = {result.name: self.tables[0].drawn(lines_of(result), self.shown)} if self.shown else {}
+        drawn = self.draw(result, arrays) if self.draw else charts
+        return {**drawn, **(self.show(result, arrays) if self.show and arrays else {})}
 
     def section(self, result: Result, pictures: Pictures) -> str:
-        """The words, the tables, the notes and the figure."""
-        lines = lines_of(result)
-        tables = "\n".join(table.text(lines) for table in self.tables)
-        below = self.notes(result.values["table"])
-        chart = pictures.chart(result.name, self.chart) if self.chart else ""
-        return head(result, self.title) + self.words(result, lines) + tables + below + chart
+        """The heading, where the numbers come from, and what there is to say."""
+        recipe = result.config.get("recipe", result.name.partition("_")[0])
+        title = self.title.format(TITLES.get(recipe, recipe))
+        above = f"{title}\n\n{source(result, self.command.format(recipe))}\n\n"
+        if self.text is not None:
+            return above + self.text(result, pictures)
+        tables = "\n".join(table.text(result) for table in self.tables)
+        links = [pictures.sheet(name, caption) for name, caption in self.sheets(result).items()]
+        links += [pictures.chart(result.name, self.chart)] if self.chart else []
+        return above + self.words(result) + tables + self.notes(result) + "".join(links)
 
     def _methods(self, methods: Sequence[str] | None, quick: bool) -> Sequence[str]:
         return methods if methods is not None else (quick and self.quick_methods) or self.methods
@@ -257,10 +320,10 @@ def explainers(
     fast_first = sorted((name for name in METHODS if name in asked), key=lambda name: METHODS[name].passes)
     for name, method, options in rows_for(model, fast_first, options_of):
         known = METHODS[method]
-        yield Explaining(name, Built(method, options), options, known.is_slow(), known.passes)
+        yield Explaining(name, partial(known, **options), options, known.is_slow(), known.passes)
     for name, maker in CONTROL_MAPS.items():
         if IGNORANT_MARK + name in asked:
-            yield Explaining(IGNORANT_MARK + name, Same(maker))
+            yield same(IGNORANT_MARK + name, maker)
 
 
 def rows_for(
@@ -279,21 +342,17 @@ def rows_for(
 
 @dataclass(frozen=True, eq=False)
 class Measuring:
-    """One model, its pictures and the files of its steps, and what the measures are asked with.
+    """One model, its pictures and the files of its steps.
 
-    `title` begins the names of the files; `slow_options` are those of measures where they meet slow methods.
-    With regions, one for each picture, measures that need the objects' are possible. Without `family`, poses
-    are those that the model has learnt.
+    `title` begins the names of the files. With regions, one for each picture, measures that need the
+    objects' are possible. Without `family`, poses are those that the model has learnt.
     """
 
     title: str
     model: nn.Module
     data: Dataset
     folder: Path
-    options: Options = field(default_factory=dict)
-    slow_options: Options = field(default_factory=dict)
     regions: Heatmaps | None = None
-    n_transforms: Mapping[str, int] = field(default_factory=dict)
     family: TransformFamily | None = None
     batch_size: int = 64
 
@@ -303,55 +362,32 @@ class Measuring:
         return Cached(self.model)
 
     def rows(
-        self, explaining: Explaining, measures: Amounts, quick: bool = False, maps: Cached | None = None
+        self, explaining: Explaining, measures: Measures, quick: bool = False, maps: Cached | None = None
     ) -> Iterator[Row]:
         """What each measure found; finished files are taken as they are.
 
         `maps` are those of the explainer, if others ask for them as well.
         """
         maps = maps or explaining.maps(self.model)
-        options = {**self.options, **(self.slow_options if explaining.slow else {})}
-        for metric, amount in measures.items():
-            started, n = time.monotonic(), min(amount.of(explaining, quick), len(self.data))
+        for name, asked in measures.items():
+            started, n = time.monotonic(), min(asked.of(explaining, quick), len(self.data))
             if not n:
                 continue
-            asked = self.model if metric in ASK_OTHER_WEIGHTS else self.answers
+            metric, slow = asked.metric or name, explaining.slow and asked.slow_options is not None
+            model = self.model if metric in ASK_OTHER_WEIGHTS else self.answers
             found = compare(
-                asked,
+                model,
                 data=self.data,
-                methods={explaining.name: Explainer(maps, asked, explaining.on)},
+                methods={explaining.name: Explainer(maps, model, explaining.on)},
                 metrics=[metric],
-                family=self.family or cast(ImageClassifier, self.model).config.family,
-                n_transforms=self.n_transforms.get(metric, 1),
+                family=asked.family or self.family or cast(ImageClassifier, self.model).config.family,
+                n_transforms=asked.n_transforms,
                 limit=n,
                 batch_size=self.batch_size,
                 regions=self.regions,
                 method_options={explaining.name: explaining.options},
-                metric_options={metric: options.get(metric, {})},
-                out=self.folder / f"{self.title}-{explaining.name}-{metric}.json",
+                metric_options={metric: (asked.slow_options if slow else asked.options) or {}},
+                out=self.folder / f"{self.title}-{explaining.name}-{name}.json",
             )
-            log.info("%s of %s, %s: %.0f s", metric, explaining.name, self.title, time.monotonic() - started)
-            yield row_of(replace(found.cells[0], method=explaining.name), n)
-
-
-@dataclass(frozen=True)
-class Built:
-    """A method of the list, to be built on a model."""
-
-    method: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def __call__(self, model: nn.Module) -> Explain:
-        """The method on this model."""
-        return METHODS[self.method](model, **self.options)
-
-
-@dataclass(frozen=True)
-class Same:
-    """A map-maker that is the same for every model."""
-
-    maker: Explain
-
-    def __call__(self, model: nn.Module) -> Explain:
-        """The maker."""
-        return self.maker
+            log.info("%s of %s, %s: %.0f s", name, explaining.name, self.title, time.monotonic() - started)
+            yield row_of(replace(found.cells[0], method=explaining.name, metric=name), n)

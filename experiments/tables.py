@@ -7,7 +7,7 @@ line, or a function that writes its cell.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -20,9 +20,9 @@ from torchsite.report.format import bounds, estimate, look_up, markdown_table, m
 from torchsite.results import Result
 
 Row = dict[str, Any]
-Path = tuple[str, ...]
+Place = tuple[str, ...]
 Cell = Callable[[Row], str]
-Columns = Mapping[str, Path | Cell]
+Columns = Mapping[str, Place | Cell]
 
 IGNORANT_MARK = "ignorant_"
 IGNORANT = tuple(IGNORANT_MARK + name for name in CONTROL_MAPS)
@@ -57,7 +57,7 @@ def own_first(rows: Iterable[Row]) -> list[Row]:
 def lines_of(result: Result) -> list[Row]:
     """One line for each explainer on each model, in the order of `own_first`; each knows its `recipe`."""
     lines: dict[tuple[str, str], Row] = {}
-    for row in own_first(result.values["table"]):
+    for row in own_first(result.values.get("table", ())):
         known = {**row, "recipe": result.config.get("recipe", "")}
         line = lines.setdefault((row["model"], row["method"]), known)
         if row.get("values") is not None:
@@ -75,7 +75,8 @@ NAMES: Mapping[str, Cell] = {
 class Table:
     """The columns of a table, the words above it, how its scores are written, and which lines it shows.
 
-    Without `shown` those are the lines that have any of the scores.
+    Without `shown` those are the lines that have any of the scores. A table that is not about explainers has
+    its lines from elsewhere in the result (`of`), and other `names` for its first columns.
     """
 
     columns: Columns
@@ -83,13 +84,15 @@ class Table:
     digits: int = 3
     interval: bool = False
     shown: Callable[[Row], bool] | None = None
+    of: Callable[[Result], Sequence[Row]] = lines_of
+    names: Mapping[str, Cell] = field(default_factory=lambda: NAMES)
 
-    def text(self, lines: Sequence[Row]) -> str:
+    def text(self, result: Result) -> str:
         """The words and the table in Markdown."""
-        cells = {**NAMES, **{name: self._cell(column) for name, column in self.columns.items()}}
-        rows = [
-            [cell(line) for cell in cells.values()] for line in lines if (self.shown or self._scored)(line)
-        ]
+        lines = self.of(result)
+        cells = {**self.names, **{name: self._cell(column) for name, column in self.columns.items()}}
+        shown = self.shown or (self._scored if self.names is NAMES else lambda line: True)
+        rows = [[cell(line) for cell in cells.values()] for line in lines if shown(line)]
         return self.words(lines) + markdown_table([*cells], rows)
 
     def drawn(self, lines: Sequence[Row], shown: Sequence[str]) -> Figure:
@@ -120,7 +123,7 @@ class Table:
         paths = (column for column in self.columns.values() if isinstance(column, tuple))
         return any(look_up(line, *path) is not None for path in paths)
 
-    def _cell(self, column: Path | Cell) -> Cell:
+    def _cell(self, column: Place | Cell) -> Cell:
         if not isinstance(column, tuple):
             return column
         return lambda line: estimate(look_up(line, *column), self.digits, interval=self.interval)
@@ -134,8 +137,9 @@ def draw_estimate(axes: Axes, found: Any, height: float, colour: str) -> None:
         axes.errorbar([value], [height], xerr=reach, fmt="o", ms=3.5, color=colour)
 
 
-def notes_on(table: Sequence[Row]) -> str:
+def notes_on(result: Result) -> str:
     """What does not apply and why, and which layers and options were not the usual ones."""
+    table = result.values["table"]
     refused = [f"- {row_name(row)} is not defined: {row['reason']}" for row in table if "reason" in row]
     chosen = [
         f"- {row_name(row)}: " + ", ".join(f"{key} = {value}" for key, value in row["options"].items())
@@ -145,19 +149,25 @@ def notes_on(table: Sequence[Row]) -> str:
     return "\n".join(["", *refused, *chosen]) + "\n" if refused or chosen else ""
 
 
-def notes_below(table: Sequence[Row]) -> str:
-    """How many pictures each measure saw, what does not apply, and what was left out."""
+def counts(table: Sequence[Row]) -> str:
+    """How many pictures each measure saw."""
     seen: dict[str, list[int]] = {}
     for row in table:
         seen.setdefault(row["metric"], []).append(row["n_images"])
-    counts = [
+    said = [
         f"{metric} {max(n):,}" + (f" (slow methods {min(n):,})" if min(n) < max(n) else "")
         for metric, n in seen.items()
     ]
+    return f"Pictures: {', '.join(said)}."
+
+
+def notes_below(result: Result) -> str:
+    """How many pictures each measure saw, what does not apply, and what was left out."""
+    table = result.values["table"]
     reasons: dict[str, str] = {}  # one of each is enough
     for row in table:
         if "reason" in row:
             reasons.setdefault(row_name(row), f"- {row_name(row)}: {row['reason']}")
     left = [explainer_name(m) for m in (*METHODS, *IGNORANT) if m not in {row["method"] for row in table}]
     missing = ["", f"Not measured yet: {', '.join(left)}."] if left else []
-    return "\n".join(["\nPictures: " + ", ".join(counts) + ".", *reasons.values(), *missing]) + "\n"
+    return "\n".join([f"\n{counts(table)}", *reasons.values(), *missing]) + "\n"

@@ -12,14 +12,14 @@ Cost:     as many of the test pictures as `STUDY` says, in one pose; slow method
           their steps. With --quick, a dozen digits.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from experiments.study import Amount, Study
-from experiments.tables import IGNORANT_MARK, Path, Row, Table
+from experiments.study import Asked, Study
+from experiments.tables import IGNORANT_MARK, Place, Table, lines_of, notes_below
 from torchsite.report.format import look_up
 from torchsite.results import Result
 
-COLUMNS: Mapping[str, Path] = {
+COLUMNS: Mapping[str, Place] = {
     "consistency, corners black": ("frame_control", "black", "calibrated"),
     "corners filled": ("frame_control", "filled", "calibrated"),
     "grey pictures, raw": ("frame_control", "content_free", "raw"),
@@ -50,8 +50,9 @@ OF_OWN = (
 )
 
 
-def words(result: Result, lines: Sequence[Row]) -> str:
+def words(result: Result) -> str:
     """What the columns are, and what they say of SITE's own maps."""
+    lines = lines_of(result)
     ignorant = any(line["method"].startswith(IGNORANT_MARK) for line in lines)
     own = [line for line in lines if (line["model"], line["method"]) == ("site", "self_explanation")]
     found = [look_up(line, *COLUMNS[name], "value") for line in own for name in OF_OWN]
@@ -59,23 +60,22 @@ def words(result: Result, lines: Sequence[Row]) -> str:
     return WORDS + (IGNORANT_WORDS if ignorant else "") + "\n\n" + said
 
 
-CONFIDENCE = 0.5  # that a picture of a mosaic is named with: label smoothing and additivity keep it below 0.9
+MOSAIC = {"confidence": 0.5}  # that its pictures are named with: label smoothing and additivity keep it low
 CURVE = {"fractions": (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)}
 STUDY = Study(
-    "truth",
-    "measures that a template cannot pass",
+    "{}_truth",
+    "## {}: measures that a template cannot pass",
     [Table(COLUMNS)],
     measures={
-        "patch_deletion": Amount(1000, slow=200),
-        "one_map_share": Amount(1000, slow=200),
-        "frame_control": Amount(1000, slow=16),
-        "grid_pointing": Amount(150, slow=8),
-        "insertion": Amount(200),
-        "deletion": Amount(200),
+        "patch_deletion": Asked(1000, slow=200),
+        "one_map_share": Asked(1000, slow=200),
+        "frame_control": Asked(1000, slow=16),
+        "grid_pointing": Asked(150, slow=8, options=MOSAIC, slow_options={**MOSAIC, "sides": (2,)}),
+        "insertion": Asked(200, options=CURVE),
+        "deletion": Asked(200, options=CURVE),
     },
-    options={"grid_pointing": {"confidence": CONFIDENCE}, "insertion": CURVE, "deletion": CURVE},
-    slow_options={"grid_pointing": {"confidence": CONFIDENCE, "sides": (2,)}},
     words=words,
+    notes=notes_below,
     shown=("corners filled", "patch deletion", "grid pointing, 2×2 (¼)", "one-map share"),
     chart="Filled corners, patch deletion, grid pointing, one-map share",
 )

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from experiments.bam.data import BamHalves
 from experiments.bam.models import LABELLINGS, QUICK, RECIPE, halves_of, models_beside
 from experiments.bam.pairs import POSES, OnParts, Part
@@ -24,9 +22,8 @@ from experiments.bam.sheet import SHEET, draw_sheets, make_sheet
 from experiments.cache import step
 from experiments.models import KINDS, training_seconds
 from experiments.recipes import load_recipe
-from experiments.study import Amount, Study
-from experiments.tables import CONSISTENCY, Cell, Columns, Row, Table, row_name
-from experiments.tables import Path as Place
+from experiments.study import Asked, Found, Run, Study, kept
+from experiments.tables import CONSISTENCY, Cell, Columns, Place, Row, Table, lines_of, row_name
 from torchsite.attribution import METHODS
 from torchsite.configs import to_mapping
 from torchsite.evaluation.evaluate import evaluate
@@ -36,10 +33,11 @@ from torchsite.results import Result
 
 QUICK_METHODS = ("self_explanation", "gradient", "grad_cam", "excitation_backprop", "random")
 HELD_OUT_SHOWN = ("self_explanation", "grad_cam", "guided_backprop", "gradient", "random")
+TAUS = {"tolerances": (0, 3)}
 # How many pictures each measure shows: of the test pictures, and of those with objects never seen.
 MEASURES = {
-    "test": {"bam": Amount(300, slow=100), "pointing_game": Amount(300, slow=100)},
-    "held_out": {"bam": Amount(150, slow=5), "pointing_game": Amount(150, slow=5)},
+    "test": {"bam": Asked(300, slow=100), "pointing_game": Asked(300, slow=100, options=TAUS)},
+    "held_out": {"bam": Asked(150, slow=5), "pointing_game": Asked(150, slow=5, options=TAUS)},
 }
 # The scores that decide, and where a line keeps them.
 DECISIVE: Mapping[str, Place] = {
@@ -78,15 +76,15 @@ class OnHalves(OnParts):
     quick: bool
 
     @classmethod
-    def trained(cls, recipe: str, folder: Path, quick: bool, progress: bool) -> "OnHalves":
+    def trained(cls, run: Run) -> "OnHalves":
         """Train the four models, or take them from the folder."""
-        halves = halves_of(quick, progress)
-        models = models_beside(folder, halves, quick=quick, progress=progress)
+        halves = halves_of(run.quick, run.progress)
+        models = models_beside(run.folder, halves, quick=run.quick, progress=run.progress)
         parts = [
             Part("test", halves.test, MEASURES["test"]),
             Part("held_out", halves.held_out, MEASURES["held_out"], named=False),
         ]
-        return cls(models, parts, halves, quick)
+        return cls(models, parts, KINDS, halves, run.quick)
 
     def description(self) -> Mapping[str, Any]:
         """The weights, the pictures, and how the models were trained."""
@@ -100,16 +98,17 @@ class OnHalves(OnParts):
         }
 
 
-def of_models(found: OnHalves, folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """What is known of the four models by themselves, and one picture explained by every method."""
+def gather(rows: Sequence[Row], found: OnHalves, run: Run) -> Found:
+    """All scores, what is known of the four models by themselves, one picture explained by every method."""
     names = {f"{kind}, {by}": (kind, by) for kind in KINDS for by in LABELLINGS}
     values = {
-        "accuracy": {name: of_model(*one, found, folder) for name, one in names.items()},
-        "training": {name: training_seconds(folder / f"{kind}-{by}") for name, (kind, by) in names.items()},
+        "table": kept(rows, keep),
+        "accuracy": {name: of_model(*one, found, run.folder) for name, one in names.items()},
+        "training": {name: training_seconds(run.folder / "-".join(one)) for name, one in names.items()},
     }
     methods = [method for method in SHEET if not found.quick or method in STUDY.quick_methods]
     sheet, arrays = make_sheet(found.models, found.halves.test, methods)
-    return values | {"sheet": sheet}, arrays
+    return Found(values | {"sheet": sheet}, arrays)
 
 
 def of_model(kind: str, by: str, found: OnHalves, folder: Path) -> Mapping[str, Any]:
@@ -165,7 +164,7 @@ def verdict(lines: Sequence[Row]) -> dict[str, str]:
     return said
 
 
-def words(result: Result, lines: Sequence[Row]) -> str:
+def words(result: Result) -> str:
     """What was composed and trained, the four models, and who is first."""
     config, models, seconds = result.config, result.values["accuracy"], result.values["training"]
     rows = [[name, *(score(found, *path) for found in models.values())] for name, path in OF_MODELS.items()]
@@ -175,7 +174,7 @@ def words(result: Result, lines: Sequence[Row]) -> str:
     return (
         WORDS.format(minutes=result.seconds / 60, **counts)
         + markdown_table(["", *(n.replace("_", " ").replace("site", "SITE") for n in models)], rows)
-        + "".join(f"\n- {measure}: {sentence}" for measure, sentence in verdict(lines).items())
+        + "".join(f"\n- {measure}: {sentence}" for measure, sentence in verdict(lines_of(result)).items())
         + "\n\n"
     )
 
@@ -209,15 +208,16 @@ def scored(line: Row, part: str, methods: Sequence[str]) -> bool:
     return "mcs" in (look_up(line, part, "transformed") or ()) and (not methods or line["method"] in methods)
 
 
-def refused(table: Sequence[Row]) -> str:
+def refused(result: Result) -> str:
     """What does not apply, and why."""
+    table = result.values["table"]
     why = {row_name(row): row.get("reason") or look_up(row, "test", "reason") for row in table}
     return "".join(f"\n- {name} is not defined: {reason}" for name, reason in why.items() if reason) + "\n"
 
 
 STUDY = Study(
-    "",
-    "objects on scenes, from ImageNet",
+    "{}",
+    "## {}: objects on scenes, from ImageNet",
     [
         scores("test", "untransformed", "### Pictures as they are\n\n"),
         scores("test", "transformed", "### Pictures in random poses\n\n"),
@@ -226,10 +226,8 @@ STUDY = Study(
     methods=tuple(METHODS),
     quick_methods=QUICK_METHODS,
     on=OnHalves.trained,
-    options={"pointing_game": {"tolerances": (0, 3)}},
-    keep=keep,
-    also=of_models,
+    gather=gather,
     words=words,
     notes=refused,
-    draw=draw_sheets,
+    show=draw_sheets,
 )

@@ -13,23 +13,22 @@ Cost:     `MEASURES` of the test pictures; on the models from ImageNet about 20 
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from experiments.bam.data import painted_halves, real_half
 from experiments.bam.models import models_beside
 from experiments.bam.pairs import OnParts, Part
-from experiments.study import Amount, Study
-from experiments.tables import IGNORANT, Row, Table
+from experiments.models import KINDS
+from experiments.study import Asked, Run, Study
+from experiments.tables import IGNORANT, Row, Table, lines_of, notes_below
 from torchsite.report.format import look_up
-from torchsite.results import Result
 
 MOTION = "object_motion"
 MEASURES = {
-    MOTION: Amount(250, slow=10),
-    "energy_pointing": Amount(250, slow=10),
-    "one_map_share": Amount(250, slow=0),
-    "patch_deletion": Amount(120, slow=10),
-    "frame_control": Amount(60, slow=0),
+    MOTION: Asked(250, slow=10),
+    "energy_pointing": Asked(250, slow=10),
+    "one_map_share": Asked(250, slow=0),
+    "patch_deletion": Asked(120, slow=10),
+    "frame_control": Asked(60, slow=0),
 }
 MOTIONS = {
     "object map follows": (MOTION, "object_follows", "calibrated"),
@@ -83,12 +82,12 @@ def others(by: str, where: str) -> Table:
     return Table(columns, lambda _: OTHERS.format(by, where))
 
 
-def on_parts(recipe: str, folder: Path, quick: bool, progress: bool) -> OnParts:
+def on_parts(run: Run, models: Sequence[str] = KINDS) -> OnParts:
     """The models of the experiment `bam` beside, trained if they are not there, and its test pictures."""
-    models = models_beside(folder, quick=quick, progress=progress)
-    size = models["site"].objects.config.image_shape[-1]
-    test = painted_halves(size).test if quick else real_half("test", size, progress=progress)
-    return OnParts(models, [Part("", test, MEASURES)])
+    found = models_beside(run.folder, quick=run.quick, progress=run.progress)
+    size = found["site"].objects.config.image_shape[-1]
+    test = painted_halves(size).test if run.quick else real_half("test", size, progress=run.progress)
+    return OnParts(found, [Part("", test, MEASURES)], models)
 
 
 def own_words(lines: Sequence[Row]) -> str:
@@ -103,18 +102,14 @@ def own_words(lines: Sequence[Row]) -> str:
     return f"SITE's own maps: {'; '.join(said)}.\n\n"
 
 
-def words(result: Result, lines: Sequence[Row]) -> str:
-    """What is right and what its rivals are, and what SITE's own maps do."""
-    return WORDS + own_words(lines)
-
-
 STUDY = Study(
-    "motion",
-    "objects that move over scenes",
+    "{}_motion",
+    "## {}: objects that move over scenes",
     [Table(MOTIONS), others("object", "the object"), others("scene", "all but the object")],
     quick_methods=("self_explanation", "gradient", "grad_cam", "random", *IGNORANT),
     on=on_parts,
-    words=words,
+    words=lambda result: WORDS + own_words(lines_of(result)),
+    notes=notes_below,
     shown=("object map follows", "object map holds", "scene map stays"),
     chart="Maps that go with what they should go with",
 )

@@ -7,19 +7,18 @@ Cost:     a training of 16 minutes of one core (taken from `reproduce bam` besid
           more to measure; seconds with --quick, on painted shapes.
 """
 
-import time
 from collections.abc import Mapping
-from pathlib import Path
 
 import torch
 
 from experiments.bam.models import RECIPE, halves_of, model_of
-from experiments.cache import save_result
 from experiments.models import training_seconds
 from experiments.recipes import load_recipe
-from experiments.section import Pictures, source
+from experiments.section import Pictures
+from experiments.study import Asked, Explaining, Found, Measuring, Run, Study
+from experiments.tables import Place
+from torchsite.attribution import METHODS
 from torchsite.configs import to_mapping
-from torchsite.evaluation.compare import compare
 from torchsite.evaluation.evaluate import evaluate
 from torchsite.evaluation.fingerprints import weights_of
 from torchsite.model import SITE, load
@@ -28,7 +27,6 @@ from torchsite.results import Result
 
 N_PROBED, N_MAPS, N_QUICK = 200, 300, 12
 OF_MAPS = ("pointing_game", "energy_pointing", "one_map_share")
-Place = tuple[str, ...]
 # What is said of the maps: where it stands, and where what knows nothing stands.
 ROWS: Mapping[str, tuple[Place, Place | float]] = {
     "accuracy, upright": (("accuracy", "untransformed"), ()),
@@ -60,44 +58,33 @@ seed; how it came about is told in [design/bam.md](design/bam.md).\n
 """
 
 
-def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
+def find(run: Run) -> Found:
     """Train the model of objects (or take it), store it as it ships, measure what was stored."""
-    started = time.monotonic()
-    beside, halves = folder.with_name("bam-quick" if quick else "bam"), halves_of(quick, progress)
-    trained = model_of("site", "object", beside, halves, quick=quick, progress=progress)
-    stored = load(trained.save_pretrained(folder / "model", dtype=torch.float16))
+    beside, halves = run.folder.with_name("bam-quick" if run.quick else "bam"), halves_of(run.quick)
+    trained = model_of("site", "object", beside, halves, quick=run.quick, progress=run.progress)
+    stored = load(trained.save_pretrained(run.folder / "model", dtype=torch.float16))
     assert isinstance(stored, SITE)
-    test, n_maps = halves.test.labelled("object"), N_QUICK if quick else N_MAPS
-    measured = evaluate(stored, test, n_probed=N_QUICK if quick else N_PROBED)
-    maps = compare(
-        stored,
-        data=test,
-        methods=["self_explanation"],
-        metrics=OF_MAPS,
-        family=stored.config.family,
-        n_transforms=1,
-        limit=n_maps,
-        regions=halves.test.regions.float(),
-    )
+    n_maps, n_probed = (N_QUICK, N_QUICK) if run.quick else (N_MAPS, N_PROBED)
+    test, regions = halves.test.labelled("object"), halves.test.regions.float()
+    measured = evaluate(stored, test, n_probed=n_probed)
+    measuring = Measuring("site", stored, test, run.steps, regions)
+    asked = dict.fromkeys(OF_MAPS, Asked(n_maps))
+    maps = measuring.rows(Explaining("self_explanation", METHODS["self_explanation"]), asked)
     values = {
-        "site": {**measured.values, **{cell.metric: cell.values for cell in maps.cells}},
+        "site": {**measured.values, **{row["metric"]: row["values"] for row in maps}},
         "training": {"site": training_seconds(beside / "site-object")},
     }
     config = {
-        "recipe": "bam_objects",
         "terms": [to_mapping(term) for term in load_recipe(RECIPE).training.terms],
         "site": measured.config,
         "weights": {"site": weights_of(stored)},
         "n_maps": n_maps,
-        "quick": quick,
     }
-    seconds = time.monotonic() - started
-    return save_result(Result("accuracy_bam_objects", values, config, 0, seconds), folder)
+    return Found(values, config=config)
 
 
-def section(result: Result, pictures: Pictures) -> str:
+def text(result: Result, pictures: Pictures) -> str:
     """The scores of the model that ships, each beside what knows nothing."""
-    del pictures
     how, values = result.config["site"], result.values["site"]
     rows = []
     for title, (path, null) in ROWS.items():
@@ -105,7 +92,13 @@ def section(result: Result, pictures: Pictures) -> str:
         known = 1 / len(how["model"]["classes"]) if title.startswith("accuracy") else known
         rows.append([title, estimate(look_up(values, *path)), "" if known == () else estimate(known)])
     words = WORDS.format(n_images=how["n_images"], n_probed=how["n_probed"], n_maps=result.config["n_maps"])
-    return (
-        f"### The model of objects that ships\n\n{source(result, 'bam_objects')}\n\n{words}"
-        + markdown_table(["", "value and 95 % interval", "knows nothing"], rows)
-    )
+    return words + markdown_table(["", "value and 95 % interval", "knows nothing"], rows)
+
+
+STUDY = Study(
+    "accuracy_bam_objects",
+    "### The model of objects that ships",
+    find=find,
+    text=text,
+    command="bam_objects",
+)

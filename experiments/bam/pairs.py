@@ -8,7 +8,7 @@ by the same transform, and the region with them.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from experiments.bam.metric import BAM, insignificant_patch
 from experiments.bam.models import LABELLINGS, Models
 from experiments.bam.object_motion import ObjectMotion
 from experiments.cache import load_arrays, save_arrays, step
-from experiments.study import Amounts, Explaining, Measuring, Options, Study, explainers, row_of
+from experiments.study import Explaining, Measures, Measuring, Run, explainers, row_of
 from experiments.tables import Row
 from torchsite.attribution import METHODS
 from torchsite.attribution.contract import LayerAttribution
@@ -59,7 +59,7 @@ class Part:
 
     name: str
     bam: BamDataset
-    measures: Amounts
+    measures: Measures
     named: bool = True
 
 
@@ -69,20 +69,19 @@ class OnParts:
 
     models: Mapping[str, Models]
     parts: Sequence[Part]
+    kinds: Sequence[str]
 
-    def rows(
-        self, study: Study, folder: Path, models: Sequence[str], methods: Sequence[str], quick: bool
-    ) -> Iterator[Row]:
+    def rows(self, measures: Measures, run: Run) -> Iterator[Row]:
         """Model by model, explainer by explainer, part by part."""
-        for kind in models:
-            both, steps = self.models[kind], folder / "steps"
+        for kind in self.kinds:
+            both = self.models[kind]
             pairs = [
-                Pairs("-".join(filter(None, (kind, p.name))), both, p.bam, steps, p.named, study.options)
+                Pairs("-".join(filter(None, (kind, p.name))), both, p.bam, run.steps, p.named)
                 for p in self.parts
             ]
-            for explaining in explainers(both.objects, methods, options_of):
+            for explaining in explainers(both.objects, run.methods, options_of):
                 for part, measured in zip(self.parts, pairs, strict=True):
-                    for row in measured.rows(explaining, part.measures, quick):
+                    for row in measured.rows(explaining, part.measures, run.quick):
                         yield {"model": kind, **row} | ({"part": part.name} if part.name else {})
 
     def description(self) -> Mapping[str, Any]:
@@ -99,7 +98,7 @@ class Pairs:
     """Both models of one kind, pictures with their parts, and the folder of the steps.
 
     `title` begins the names of the files. Where the object model knows the objects, their true class is
-    explained (`named`); else the class it says. `options` are those of measures that look at one model.
+    explained (`named`); else the class it says.
     """
 
     title: str
@@ -107,10 +106,9 @@ class Pairs:
     bam: BamDataset
     folder: Path
     named: bool = True
-    options: Options = field(default_factory=dict)
     family: TransformFamily | None = None  # of the poses; else what the models have learnt
 
-    def rows(self, explaining: Explaining, measures: Amounts, quick: bool = False) -> Iterator[Row]:
+    def rows(self, explaining: Explaining, measures: Measures, quick: bool = False) -> Iterator[Row]:
         """What each measure found, called by what it looked at; finished files are taken as they are."""
         maps = {by: explaining.maps(self.models.by(by)) for by in LABELLINGS}
         for metric in measures:
@@ -133,9 +131,7 @@ class Pairs:
                     said = [model.eval()(images).argmax(1) for images, _ in batches(data, BATCH)]
                 data = replace(data, labels=torch.cat(said), classes=tuple(model.classes))
             wanted = regions if by == "object" else 1 - regions
-            found[by] = Measuring(
-                title, model, data, self.folder, self.options, regions=wanted, batch_size=BATCH
-            )
+            found[by] = Measuring(title, model, data, self.folder, wanted, batch_size=BATCH)
         return found
 
     def _step(self, metric: str, explaining: Explaining, maps: Mapping[str, Cached], n: int) -> Cell:

@@ -9,9 +9,7 @@ Command:  torchsite reproduce bam_photograph   (on the models of `reproduce bam`
 Cost:     a minute, once the models are there.
 """
 
-import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -22,9 +20,9 @@ from experiments.bam.experiment import QUICK_METHODS
 from experiments.bam.models import Models, models_beside
 from experiments.bam.pairs import POSES
 from experiments.bam.sheet import SHEET, Sheet, draw_sheets, make_sheet
-from experiments.cache import save_result
-from experiments.section import Pictures, source
+from experiments.section import Pictures
 from experiments.shown import open_photograph
+from experiments.study import Found, Run, Study
 from torchsite.data import Dataset, to_float
 from torchsite.results import Result
 from torchsite.shapes import Size
@@ -34,32 +32,22 @@ FACE = (35, 60, 45, 0, 345, 0, 350, 60, 355, 150, 330, 220, 290, 262, 240, 285, 
 PLACE = 3  # the random stream that says how large the face is and where
 
 
-def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
+def find(run: Run) -> Found:
     """Explain one picture with the models of the BAM experiment beside; train them if they are not there."""
-    started = time.monotonic()
-    models = models_beside(folder, quick=quick, progress=progress)
-    methods = [method for method in SHEET if not quick or method in QUICK_METHODS]
+    models = models_beside(run.folder, quick=run.quick, progress=run.progress)
+    methods = [method for method in SHEET if not run.quick or method in QUICK_METHODS]
     sheet, arrays = make_sheet(models, photograph(models["site"]), methods)
-    config = {
-        "quick": quick,
-        "weights": {kind: one.weights for kind, one in models.items()},
-        "sources": ["scikit-image's chelsea.png", "scikit-learn's china.jpg"],
-    }
-    result = Result("bam_photograph", {"sheet": sheet}, config, 0, time.monotonic() - started)
-    return save_result(result, folder, arrays)
+    weights = {kind: one.weights for kind, one in models.items()}
+    sources = ["scikit-image's chelsea.png", "scikit-learn's china.jpg"]
+    return Found({"sheet": sheet}, arrays, {"weights": weights, "sources": sources})
 
 
-figures = draw_sheets
-
-
-def section(result: Result, pictures: Pictures) -> str:
+def text(result: Result, pictures: Pictures) -> str:
     """The two sheets, and what SITE takes the picture for."""
     sheet: Sheet = result.values["sheet"]
     object_seen, scene_seen = (name.replace("_", " ") for name in (sheet["object"], sheet["scene"]))
     links = (pictures.sheet(f"{result.name}-{pose}", f"All methods on both models, {pose}") for pose in POSES)
     return (
-        "### The comparison sheets\n\n"
-        f"{source(result)}\n\n"
         f"A cat's face on a pagoda (photographs that come with scikit-image and scikit-learn), as it is and "
         f"in a pose of its own for either model. SITE takes the object for {object_seen} and the scene "
         f"for {scene_seen}; it knows no pagodas. SITE's maps are its own, the others are of the black "
@@ -98,3 +86,12 @@ def _pagoda(size: Size) -> torch.Tensor:
     side = min(photo.size)
     square = photo.crop((0, 0, side, side)).resize((size[1], size[0]), Image.Resampling.BICUBIC)
     return torch.from_numpy(np.asarray(square).transpose(2, 0, 1).copy())[None]
+
+
+STUDY = Study(
+    "bam_photograph",
+    "### The comparison sheets",
+    find=find,
+    text=text,
+    show=draw_sheets,
+)

@@ -11,7 +11,7 @@ from experiments.bam.dataset import BamDataset
 from experiments.bam.models import LABELLINGS, Models
 from experiments.bam.pairs import POSES, options_of
 from experiments.models import KINDS
-from experiments.registry import Arrays
+from experiments.study import Arrays
 from torchsite.attribution import METHODS
 from torchsite.data import to_float
 from torchsite.errors import NotApplicableError
@@ -95,8 +95,7 @@ def first_named_by_all(models: Mapping[str, Models], test: BamDataset, most: int
 
 def draw_sheets(result: Result, arrays: Arrays) -> dict[str, Figure]:
     """The paper's two sheets: one picture as it is, and moved, for the object model and the scene model."""
-    poses = enumerate(POSES if arrays else ())
-    return {f"{result.name}-{pose}": _draw(result.values["sheet"], arrays, i) for i, pose in poses}
+    return {f"{result.name}-{pose}": _draw(result.values["sheet"], arrays, i) for i, pose in enumerate(POSES)}
 
 
 def _draw(sheet: Sheet, arrays: Arrays, pose: int) -> Figure:

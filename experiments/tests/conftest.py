@@ -40,7 +40,7 @@ def trained_runs(tmp_path_factory):
     """A folder of runs in which the models of CIFAR-10's experiment were made, on a few digits."""
     root = tmp_path_factory.mktemp("runs")
     with small_recipe(root):
-        accuracy.run("cifar10", root / "cifar10-quick", quick=True)
+        accuracy.STUDY.run("cifar10", root / "cifar10-quick", quick=True)
     return root
 
 

@@ -85,7 +85,7 @@ def test_a_cat_on_a_pagoda_is_shown_by_the_models_beside(bam_run):
     pytest.importorskip("skimage")
     models, place = bam_run[0], bam_run[0].with_name("bam_photograph-quick")
     trained = {path: path.stat().st_mtime_ns for path in models.rglob("*.safetensors")}
-    result = bam_photograph.run(place, quick=True)
+    result = bam_photograph.STUDY.run("", place, quick=True)
     assert trained == {path: path.stat().st_mtime_ns for path in models.rglob("*.safetensors")} != {}
     arrays = load_arrays(place / "bam_photograph.npz")
     assert 0.05 < float(arrays["region"].float().mean()) < 0.25, "the face takes a third to half of each side"
@@ -102,7 +102,7 @@ def test_a_cat_on_a_pagoda_is_shown_by_the_models_beside(bam_run):
 
 def test_without_models_beside_they_are_trained_and_nothing_is_measured(bam_run, tmp_path):
     pytest.importorskip("skimage")
-    bam_photograph.run(tmp_path / "bam_photograph-quick", quick=True)
+    bam_photograph.STUDY.run("", tmp_path / "bam_photograph-quick", quick=True)
     made = {path.name for path in (tmp_path / "bam-quick").iterdir()}
     assert made == {f"{kind}-{by}" for kind in KINDS for by in LABELLINGS}
 

@@ -9,7 +9,7 @@ from experiments.bam import motion
 from experiments.bam.data import painted_halves
 from experiments.bam.models import LABELLINGS, QUICK, Models
 from experiments.bam.pairs import Pairs
-from experiments.study import Amount, Explaining, explainers
+from experiments.study import Asked, Explaining, explainers
 from experiments.tables import IGNORANT_MARK
 from torchsite.attribution import METHODS
 from torchsite.errors import ConfigError
@@ -108,7 +108,7 @@ def test_a_map_on_the_object_follows_and_the_template_stays(tmp_path):
 
 def test_steps_of_other_pictures_are_refused(motion_run, monkeypatch):
     folder = motion_run[0]
-    monkeypatch.setattr(motion, "MEASURES", {motion.MOTION: Amount(5)})
+    monkeypatch.setattr(motion, "MEASURES", {motion.MOTION: Asked(5)})
     with pytest.raises(ConfigError, match=r"other settings|another"):
         motion.STUDY.measure("bam", folder, models=("black_box",), methods=["gradient"], quick=True)
 

@@ -18,7 +18,7 @@ def found(tmp_path_factory):
     folder = tmp_path_factory.mktemp("appendix") / "bam_objects-quick"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bam_models, "QUICK", dict(QUICK) | {"epochs": 1, "validate_every": 1})
-        yield folder, objects.run(folder, quick=True)
+        yield folder, objects.STUDY.run("", folder, quick=True)
 
 
 def test_what_was_stored_is_what_was_measured(found):
@@ -32,7 +32,7 @@ def test_what_was_stored_is_what_was_measured(found):
 
 
 def test_every_score_stands_beside_what_knows_nothing(found):
-    text = objects.section(found[1], Pictures())
+    text = objects.STUDY.section(found[1], Pictures())
     for title in objects.ROWS:
         assert f"| {title} |" in text
     assert "–" not in text.partition("knows nothing")[2]

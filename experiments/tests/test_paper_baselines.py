@@ -29,12 +29,12 @@ def table_2():
 @pytest.mark.slow
 def test_table_2_trains_every_baseline_on_both_kinds_of_pictures_once(folder, monkeypatch):
     place = folder / "baselines-quick"
-    result = classical.run(place, quick=True)
+    result = classical.STUDY.run("", place, quick=True)
     lines = [(line["baseline"], line["trained_on"]) for line in result.values["table"]]
     assert len(set(lines)) == len(lines) == 2 * len(classical.BASELINES)
     assert all(0 <= line["accuracy"]["transformed"]["value"] <= 1 for line in result.values["table"])
     monkeypatch.setattr(classical, "BASELINES", {})
-    again = classical.run(place, baselines=["nam"], quick=True)
+    again = classical.STUDY.run("", place, methods=["nam"], quick=True)
     assert again.values["table"] == [line for line in result.values["table"] if line["baseline"] == "nam"]
 
 

@@ -1,6 +1,5 @@
 """Every experiment can be found by name; the list of them needs no heavy library."""
 
-import inspect
 import json
 import shutil
 from importlib import import_module
@@ -8,6 +7,7 @@ from importlib import import_module
 import pytest
 
 from experiments.registry import EXPERIMENTS, find_experiment
+from experiments.study import Study
 from torchsite.errors import ConfigError
 
 
@@ -31,15 +31,11 @@ def test_all_of_the_appendix_can_be_reproduced_by_name():
     assert {"bam", "bam_photograph", "food10"} <= set(EXPERIMENTS)
 
 
-def test_every_module_holds_a_run_and_a_section():
+def test_every_experiment_is_a_study_whose_module_says_how_to_run_it():
     for name, experiment in EXPERIMENTS.items():
-        module, code = import_module(f"experiments.{experiment.module}"), experiment.code()
-        run, section = (list(inspect.signature(part).parameters) for part in (code.run, code.section))
-        assert run[bool(experiment.about)] == "folder", name
-        assert run[-2:] == ["quick", "progress"], name
-        assert section == ["result", "pictures"], name
-        if hasattr(code, "figures"):
-            assert list(inspect.signature(code.figures).parameters) == ["result", "arrays"], name
+        study, module = experiment.code(), import_module(f"experiments.{experiment.module}")
+        assert isinstance(study, Study), name
+        assert study.name.format(experiment.recipe) == experiment.result_name, name
         assert "torchsite reproduce" in module.__doc__, name
         assert name in module.__doc__
 

@@ -5,9 +5,9 @@ import torch
 from made_up import notes, section
 from made_up import shown as made_up_arrays
 
-from experiments import shown
 from experiments.cache import load_arrays
 from experiments.models import pair_beside
+from experiments.registry import EXPERIMENTS
 from torchsite.data import load_dataset
 from torchsite.results import Result
 
@@ -15,7 +15,7 @@ from torchsite.results import Result
 @pytest.mark.parametrize("kind", ["explanations", "examples"])
 def test_shown_pictures_are_classified_correctly(folder, kind):
     name = f"cifar10_{kind}"
-    result = shown.run(name, folder / f"{name}-quick", quick=True)
+    result = EXPERIMENTS[name].run(folder / f"{name}-quick", quick=True)
     arrays = load_arrays(folder / f"{name}-quick" / f"{name}.npz")
     notes, test = result.values["pictures"], load_dataset("mnist_sample", "test")
     assert len(notes) == len(arrays["images"]) > 0
@@ -53,5 +53,5 @@ def test_the_sheet_is_linked_where_it_may_be_shown(recipe):
 )
 def test_there_is_one_sheet_of_explanations_and_one_for_each_class_of_examples(name, sheets):
     made = Result(name, {"pictures": notes("3", "5")}, {"recipe": "mnist"}, 0, 1.0)
-    assert list(shown.figures(made, made_up_arrays())) == sheets
-    assert shown.figures(made, {}) == {}
+    assert list(EXPERIMENTS[name].figures(made, made_up_arrays())) == sheets
+    assert EXPERIMENTS[name].figures(made, {}) == {}

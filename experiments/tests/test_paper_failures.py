@@ -24,7 +24,7 @@ def mistakes(recipe="mnist"):
 
 def test_failures_are_confident_mistakes_whose_difference_is_that_of_the_logits(folder):
     place = folder / "cifar10_failures-quick"
-    result = failures.run("cifar10", place, quick=True)
+    result = failures.STUDY.run("cifar10", place, quick=True)
     why = load_arrays(place / "cifar10_failures.npz")["why"]
     notes = result.values["pictures"]
     assert len({note["class"] for note in notes}) == len(notes) == failures.N_SHOWN
@@ -57,8 +57,8 @@ def test_mistakes_are_written_out():
 def test_mistakes_are_drawn_if_there_are_any():
     maps = {f"{name}_maps": torch.randn(1, 8, 8) for name in ("true", "predicted")}
     arrays = {"images": torch.rand(1, 1, 8, 8), "why": torch.randn(1, 8, 8), **maps}
-    assert list(failures.figures(mistakes(), arrays)) == ["mnist_failures"]
-    assert failures.figures(mistakes(), {}) == {}
+    assert list(failures.STUDY.figures(mistakes(), arrays)) == ["mnist_failures"]
+    assert failures.STUDY.figures(mistakes(), {}) == {}
     none = Result("mnist_failures", {**mistakes().values, "pictures": []}, {"recipe": "mnist"}, 0, 1.0)
-    assert failures.figures(none, arrays) == {}
+    assert failures.STUDY.figures(none, arrays) == {}
     assert "](pictures/" not in section(none)

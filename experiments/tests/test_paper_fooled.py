@@ -82,9 +82,9 @@ def quick(tmp_path_factory):
         kept = ("frame control", "object motion", "grid pointing", "sanity", "patch deletion")
         some = {row: question for row, question in QUESTIONS.items() if row.startswith(kept)}
         patch.setattr(fooled, "QUESTIONS", some)
-        result = fooled.run(place, quick=True)
+        result = fooled.STUDY.run("", place, quick=True)
         steps = {path: path.stat().st_mtime_ns for path in (place / "steps").iterdir()}
-        assert fooled.run(place, quick=True).values == result.values
+        assert fooled.STUDY.run("", place, quick=True).values == result.values
         assert steps == {path: path.stat().st_mtime_ns for path in (place / "steps").iterdir()}
         yield place, result
 
@@ -118,6 +118,6 @@ def test_the_section_is_drawn_from_the_file_alone(quick):
     value = line["edges"]["score"]["value"]
     assert f"{value:.2f} (0.25)" in text
     assert "Fooled by nobody, in any of these settings: grid pointing, 2×2" in text
-    assert list(fooled.figures(result, {})) == ["fooled"]
+    assert list(fooled.STUDY.figures(result, {})) == ["fooled"]
     line["edges"]["score"], line["edges"]["fooled"] = estimate(0.77), True
     assert "**0.77** (0.25)" in section(replace(result, values=result.values))

@@ -1,15 +1,19 @@
 """The leaderboard: steps that are kept, words computed from scores, rows of one's own."""
 
-import copy
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from made_up import section
 
 from experiments import boards, leaderboard, registry
-from experiments.leaderboard import BLACK_BOX, COLUMNS, ENTRIES, FIELDS, OWN, QUICK_FIELDS, find
+from experiments.boards import Line
+from experiments.leaderboard import BLACK_BOX, COLUMNS, ENTRIES, FIELDS, OWN, QUICK_FIELDS, STUDY, chosen
+from experiments.study import Run
 from torchsite.errors import ConfigError
+from torchsite.metrics import self_consistency
+from torchsite.randomness import make_rng
 from torchsite.results import Result
 
 YOUR_OWN = Path(__file__).parents[2] / "examples" / "leaderboard" / "your_own.py"
@@ -22,8 +26,8 @@ def test_rows_fields_and_columns_are_what_the_page_says():
     ]
     assert [field.name for field in FIELDS] == ["eurosat", "food10", "cifar10", "bam"]
     assert {field.features for field in FIELDS} == {"two_scales"}
-    assert len(leaderboard.plan(Path("any")).seeds) == 3
-    assert {column.better for column in COLUMNS} == {1, 0, -1}
+    assert len(leaderboard.OnBoard.of(Run("", Path("any"), ())).seeds) == 3
+    assert [column.title for column in COLUMNS if column.better < 0] == ["ms a map"]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
@@ -38,19 +42,32 @@ def test_every_row_has_the_same_minutes_and_its_own_terms(entry):
 
 def test_wrong_names_are_refused_with_the_nearest():
     with pytest.raises(ConfigError, match="b_cos"):
-        find(["bcos"], ENTRIES)
+        chosen(["bcos"], ENTRIES)
     with pytest.raises(ConfigError, match="food10"):
-        leaderboard.plan(Path("any"), data=["food"])
+        chosen(["food"], FIELDS)
+
+
+def test_a_pointwise_map_is_equivariant_under_quarter_turns_and_a_fixed_one_is_not():
+    images = torch.rand(6, 1, 8, 8, generator=make_rng(0))
+    slope = torch.arange(64.0).reshape(8, 8)
+    options = {"family": leaderboard.QuarterTurns(), "rng": make_rng(1), "n_resamples": 5}
+    classes = torch.zeros(6, dtype=torch.int64)
+    pointwise, fixed = (
+        self_consistency(explain, images, classes, **options).raw.value
+        for explain in (lambda x, c: x[:, 0] ** 2, lambda x, c: slope.expand(len(x), 8, 8))
+    )
+    assert pointwise == pytest.approx(1, abs=1e-6)
+    assert fixed < 0.95
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
     """A small board: three models, one seed, painted objects; one of them in a lane of its own before."""
     folder = tmp_path_factory.mktemp("board")
-    lane = leaderboard.measure(folder, only=["cam"], data=["painted"], seeds=[0], quick=True)
+    lane = STUDY.measure("", folder, only=["cam"], data=["painted"], seeds=[0], quick=True)
     before = {path: path.stat().st_mtime_ns for path in (folder / "steps").iterdir()}
     assert lane == len(before)
-    result = leaderboard.run(folder, only=ROWS, data=["painted"], seeds=[0], quick=True)
+    result = STUDY.run("", folder, only=ROWS, data=["painted"], seeds=[0], quick=True)
     return folder, result, before
 
 
@@ -61,29 +78,33 @@ def test_one_row_alone_is_kept_for_the_board(played):
     assert len(kept) >= 5
     assert all(path.stat().st_mtime_ns == before[path] for path in kept)
     assert Result.load(folder / "leaderboard.json").values == result.values
-    rows = result.values["boards"]["painted"]["rows"]
-    assert {row["entry"] for row in rows} == set(ROWS)
+    (board,) = leaderboard.boards(result).values()
+    assert {line.model for line in board} == set(ROWS)
     expected = {column.title for column in COLUMNS} - {"grid pointing (¼)"}
-    assert all(row["scores"][title][0] is not None for row in rows for title in expected)
+    assert all(line.known(title) for line in board for title in expected)
 
 
-def test_words_say_where_we_are_not_first(played):
-    board = copy.deepcopy(played[1].values["boards"]["painted"])
-    ours = next(row for row in board["rows"] if row["entry"] == "site")
-    for row in board["rows"]:
-        row["scores"] = {
-            column.title: [column.better * (1.0 if row is ours else 0.5)]
-            for column in COLUMNS
-            if column.better
-        }
+def test_words_say_where_we_are_not_first():
+    def line(model, method, value):
+        scores = {column.title: [column.better * value] for column in COLUMNS}
+        return Line(model, {"site": "SITE", "b_cos": "B-cos head"}[model], method, scores)
+
+    board = [line("site", OWN, 1.0), line("b_cos", OWN, 0.5)]
     assert "not first" not in boards.first_words(board, COLUMNS)
-    rival = next(row for row in board["rows"] if row["entry"] == "b_cos")
-    rival["scores"]["above its floor"] = [2.0]
-    assert "**It is not first** in these: above its floor: 1, B-cos head 2." in boards.first_words(
+    board[1].scores["grid pointing (¼)"][0] = 2.0
+    assert "**It is not first** in these: grid pointing (¼): 1, B-cos head 2." in boards.first_words(
         board, COLUMNS
     )
-    rival["kind"] = boards.IGNORANT
-    assert "is ahead of all others in: above its floor." in boards.first_words(board, COLUMNS)
+    board[1] = replace(board[1], method="ignorant_edges")
+    assert "is ahead of all others in: grid pointing (¼)." in boards.first_words(board, COLUMNS)
+
+
+def test_agreement_is_the_rank_correlation_of_the_columns():
+    a, b = COLUMNS[:2]
+    rising = [Line("m", "m", OWN, {a.title: [i], b.title: [i**3]}) for i in range(4)]
+    falling = [Line("m", "m", OWN, {a.title: [i], b.title: [-i]}) for i in range(4)]
+    assert "| 1.00 |" in boards.agreement([rising], [a, b])
+    assert "| 0.00 |" in boards.agreement([rising, falling], [a, b])
 
 
 def test_the_section_and_the_figure_come_from_the_file(played):
@@ -91,7 +112,8 @@ def test_the_section_and_the_figure_come_from_the_file(played):
     text = section(result)
     assert "| B-cos head |" in text
     assert "| training of one seed | minutes of one core | PMAC |" in text
-    assert set(leaderboard.figures(result, {})) == {"leaderboard"}
+    assert "hours of one core." in text
+    assert set(STUDY.figures(result, {})) == {"leaderboard"}
 
 
 @pytest.mark.slow
@@ -99,10 +121,10 @@ def test_a_file_of_twenty_lines_adds_a_model_and_a_method(tmp_path, monkeypatch)
     assert len(YOUR_OWN.read_text().splitlines()) <= 20
     found = registry.find_experiment("leaderboard")
     result = found.run(tmp_path, quick=True, add=YOUR_OWN, only=["mine"], data=["painted"], seeds=[0])
-    (row,) = result.values["boards"]["painted"]["rows"]
-    assert row["title"] == "CAM, sigmoid"
-    assert row["scores"]["patch deletion"][0] is not None
-    (black_box,) = find([BLACK_BOX], leaderboard.read_entries(YOUR_OWN))
+    ((line,),) = leaderboard.boards(result).values()
+    assert line.title == "CAM, sigmoid"
+    assert line.known("patch deletion above its floor")
+    (black_box,) = chosen([BLACK_BOX], leaderboard.read_entries(YOUR_OWN))
     on = black_box.explainers["x ⊙ gradient"]
     pictures = QUICK_FIELDS[1].load()
     model = QUICK_FIELDS[1].model(replace(black_box), pictures.train, 0)

@@ -14,7 +14,7 @@ METHODS = ["self_explanation", "grad_cam", "random"]
 
 def test_the_sheet_holds_a_map_for_every_pose(folder):
     place = folder / "cifar10_sheet-quick"
-    result = method_sheet.run("cifar10", place, methods=[*METHODS, "excitation_backprop"], quick=True)
+    result = method_sheet.STUDY.run("cifar10", place, methods=[*METHODS, "excitation_backprop"], quick=True)
     arrays = load_arrays(place / "cifar10_sheet.npz")
     for row in result.values["lines"]:
         name = f"{row['model']}.{row['method']}"
@@ -29,7 +29,7 @@ def test_both_models_are_named_above_their_columns():
     maps = torch.randn(1, 3, 8, 8, generator=make_rng(1))
     arrays = {**shown(1), "site.self_explanation": maps, "black_box.grad_cam": maps}
     result = Result("mnist_sheet", {"pictures": [{}], "lines": lines}, {"recipe": "mnist"}, 0, 1.0)
-    (figure,) = method_sheet.figures(result, arrays).values()
+    (figure,) = method_sheet.STUDY.figures(result, arrays).values()
     titles = [axes.get_title() for axes in figure.axes]
     assert titles.count("I(x)\non SITE") == titles.count("I(x)\non the black box") == 1
 

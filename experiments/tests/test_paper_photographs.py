@@ -11,7 +11,7 @@ from torchsite.model import SITE
 def test_photographs_are_explained_like_the_models_own_pictures(folder):
     pytest.importorskip("skimage")
     place = folder / "cifar10_photographs-quick"
-    result = shown.run("cifar10_photographs", place, quick=True)
+    result = shown.PHOTOGRAPHED.run("cifar10", place, quick=True)
     assert [note["photograph"] for note in result.values["pictures"]] == list(shown.PHOTOGRAPHS)
     arrays = load_arrays(place / "cifar10_photographs.npz")
     assert arrays["images"].shape == (3, 1, 28, 28)

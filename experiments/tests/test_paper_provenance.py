@@ -111,7 +111,7 @@ def test_every_experiment_on_models_that_ship_names_them():
     ]
     assert len(asked) > 10
     for one in asked:
-        recipe = one.about or "mnist"
+        recipe = one.recipe or "mnist"
         assert recipe not in shipped or recipe in one.models, one.name
 
 

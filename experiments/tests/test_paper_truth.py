@@ -4,7 +4,7 @@ import pytest
 from made_up import section
 
 from experiments import truth
-from experiments.study import Amount, Explaining
+from experiments.study import Asked, Explaining
 from torchsite.results import Result
 
 METHODS = ["self_explanation", "gradient", "ignorant_frame_template"]
@@ -35,11 +35,11 @@ def test_a_slice_measures_all_and_goes_on_from_its_steps(tmp_path):
 
 def test_slow_methods_see_fewer_pictures_and_a_slice_a_few():
     fast, slow = (Explaining("any", lambda _: None, {}, passes > 100, passes) for passes in (1, 500))
-    amount = Amount(1000, passes=10_000)
+    amount = Asked(1000, passes=10_000)
     assert [amount.of(one) for one in (fast, slow)] == [1000, 20]
     assert [amount.of(one, quick=True) for one in (fast, slow)] == [12, 4]
-    assert Amount(1000, slow=16).of(slow) == 16
-    assert Amount(8, slow=16).of(slow) == 8
-    assert Amount(200).of(slow) == 200
-    assert Amount(200, passes=100).of(slow) == 1
-    assert Amount(200, slow=0).of(slow) == Amount(200, slow=0).of(slow, quick=True) == 0
+    assert Asked(1000, slow=16).of(slow) == 16
+    assert Asked(8, slow=16).of(slow) == 8
+    assert Asked(200).of(slow) == 200
+    assert Asked(200, passes=100).of(slow) == 1
+    assert Asked(200, slow=0).of(slow) == Asked(200, slow=0).of(slow, quick=True) == 0
