@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.section import Pictures
 from torchsite.objective import Term
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
@@ -59,7 +60,8 @@ def test_the_backbone_learns_at_two_rates():
 
 
 def test_the_table_is_run_and_written(tmp_path):
-    names, _ = run(BLOCKS["A table or figure"])
-    result = names["run"](tmp_path, quick=True)
+    study = run(BLOCKS["A table or figure"])[0]["STUDY"]
+    result = study.run("", tmp_path, quick=True)
     assert (tmp_path / "my_table.json").is_file()
-    assert "| as they are |" in names["section"](result, None)
+    value = result.values["lines"][0]["untransformed"]["value"]
+    assert f"| {value:.3f} |" in study.section(result, Pictures())
