@@ -14,238 +14,36 @@ A row in ten lines: an `Entry` with a name, a title, a function that builds the 
 its terms; for a method on the black box, `with_method` (examples/leaderboard/your_own.py).
 """
 
-import runpy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from statistics import mean
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
 
-from experiments.bam.data import painted_halves, real_half
-from experiments.bam.dataset import BamDataset
-from experiments.boards import OWN, Board, Column, agreement, board_of, dots, first_words, table_of
-from experiments.peers import BCos, PrototypeParts
+from experiments.boards import Board, Column, agreement, board_of, dots, first_words, table_of
+from experiments.entries import ENTRIES, Entry, read_entries
+from experiments.entries import with_method as with_method
+from experiments.fields import COMMON, FIELDS, QUICK_FIELDS, Field, Halves, chosen
 from experiments.recipes import is_finished
 from experiments.section import Pictures
-from experiments.study import Arrays, Asked, Explain, Explaining, Found, Measures, Measuring, Run, Study, same
-from experiments.tables import IGNORANT_MARK, Row, counts
-from torchsite.attribution import METHODS
-from torchsite.data import Dataset, load_dataset
-from torchsite.errors import ConfigError, did_you_mean
+from experiments.study import Arrays, Asked, Explaining, Found, Measures, Measuring, Run, Study, same
+from experiments.tables import Row, counts
 from torchsite.evaluation.comparison import MODEL
 from torchsite.evaluation.fingerprints import weights_of
 from torchsite.metrics import CONTROL_MAPS
-from torchsite.model import SITE, BlackBox, ImageClassifier
+from torchsite.model import ImageClassifier
 from torchsite.model.pretrained import read_tensors
-from torchsite.objective import AdditiveEvidence, EquivarianceTerm, Term, TransformationTerm
-from torchsite.randomness import Rng, make_rng
+from torchsite.randomness import Rng
 from torchsite.report.format import markdown_table
 from torchsite.results import Result
-from torchsite.shapes import Heatmaps
-from torchsite.training import TrainingConfig, fit
+from torchsite.training import fit
 from torchsite.transforms import AffineTransform, Transform, TransformFamily
 
-BLACK_BOX = "black_box"
 SEEDS = (0, 1, 2)
-
-# --- Rows: how a model is built, its terms, who explains it.
-
-Told = Mapping[str, Any]
-Build = Callable[[str, Told], ImageClassifier]
-OnModel = Callable[[Any], Explain]
-
-TERMS = (
-    EquivarianceTerm(weight=1.0, maps="relative"),
-    AdditiveEvidence(weight=1.0, place=0.2, sizes="shapley", beta=0.2),
-)
-POST_HOC = (
-    *("gradient", "guided_backprop", "linear_approximation", "grad_cam", "excitation_backprop"),
-    *("integrated_gradients", "occlusion", "score_cam"),
-)
-KNOW_NOTHING = ("random", "centre_blob", "frame_template", "edges")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A model on the board; the explainer called "itself" is the model's own.
-
-    Explainers are built on the trained model: anything that takes it and answers a function of pictures and
-    classes, such as the classes of METHODS.
-    """
-
-    name: str
-    title: str
-    build: Build
-    terms: tuple[Term, ...] = ()
-    explainers: Mapping[str, OnModel] = field(default_factory=lambda: {OWN: METHODS["self_explanation"]})
-
-
-def site(generator: str, zero_sum: bool = True, only_parts: bool = False, **options: Any) -> Build:
-    """SITE with this generator; with `only_parts` its features see few pixels each."""
-
-    def build(features: str, told: Told) -> SITE:
-        local = only_parts and features == "two_scales"
-        return SITE(
-            "two_scales_parts" if local else features, generator, zero_sum=zero_sum, **options, **told
-        )
-
-    return build
-
-
-ENTRIES: tuple[Entry, ...] = (
-    Entry("site", "SITE", site("two_scales"), TERMS),
-    Entry(
-        "site_paper",
-        "SITE as in the paper",
-        site("spatial", False),
-        (TransformationTerm(weight=5.0, targets="mean"),),
-    ),
-    Entry("cam", "CAM network", site("constant")),
-    Entry("bagnet", "BagNet-like", site("constant", only_parts=True)),
-    Entry("parts", "ProtoPNet-like", lambda features, told: PrototypeParts(features, zero_sum=True, **told)),
-    Entry("b_cos", "B-cos head", lambda features, told: BCos(features, zero_sum=True, **told)),
-    Entry(
-        BLACK_BOX,
-        "black box",
-        lambda features, told: BlackBox(features, encoder_of="spatial", **told),
-        explainers={name: METHODS[name] for name in POST_HOC}
-        | {IGNORANT_MARK + name: same(name, CONTROL_MAPS[name]).on for name in KNOW_NOTHING},
-    ),
-)
-
-
-def with_method(
-    entries: Sequence[Entry], name: str, method: OnModel, on: str = BLACK_BOX
-) -> tuple[Entry, ...]:
-    """The entries with one more method on the black box, or on another of them."""
-    chosen([on], entries)
-    return tuple(
-        replace(entry, explainers={**entry.explainers, name: method}) if entry.name == on else entry
-        for entry in entries
-    )
-
-
-Named = TypeVar("Named", "Entry", "Field")
-
-
-def chosen(names: Sequence[str], known: Sequence[Named]) -> tuple[Named, ...]:
-    """The entries, or data sets, of these names, all if none is named; a wrong name is an error."""
-    by_name = {one.name: one for one in known}
-    for name in names:
-        if name not in by_name:
-            raise ConfigError(f"no {name!r} on the board: {did_you_mean(name, by_name)}")
-    return tuple(one for name, one in by_name.items() if name in names or not names)
-
-
-def read_entries(path: Path) -> tuple[Entry, ...]:
-    """The entries that a file of the user's own names as `ENTRIES`."""
-    if not path.is_file():
-        raise ConfigError(f"{path}: expected a Python file that defines ENTRIES, found none there")
-    found = runpy.run_path(str(path)).get("ENTRIES", ())
-    if not found or not all(isinstance(entry, Entry) for entry in found):
-        raise ConfigError(f"{path}: expected ENTRIES, a list of experiments.leaderboard.Entry")
-    return tuple(found)
-
-
-# --- Fields: the pictures, and how many minutes each training has.
-
-COMMON: Mapping[str, Any] = {
-    "epochs": 500,  # more than the minutes allow: the clock decides
-    "batch_size": 32,
-    "learning_rate": 2e-3,
-    "schedule": "cosine",
-    "warm_up": 0.1,
-    "views": ("upright", "posed"),
-    "corners": ("black", "mean", "mean", "other"),
-    "flip": True,
-    "validate_every": 500,
-    "n_validation": 250,
-    "collapse_patience": 500,
-}
-FAMILY = TransformFamily()
-
-
-@dataclass(frozen=True, eq=False)
-class Halves:
-    """Pictures to learn from and to be measured with; the regions of the objects, where they are known."""
-
-    train: Dataset
-    test: Dataset
-    regions: Heatmaps | None = None
-
-
-@dataclass(frozen=True)
-class Field:
-    """A data set of the board: its pictures, the minutes of one core of each training, the features."""
-
-    name: str
-    title: str
-    minutes: float
-    load: Callable[[], Halves]
-    features: str = "two_scales"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    training: Mapping[str, Any] = field(default_factory=dict)
-
-    def config(self, **changes: Any) -> TrainingConfig:
-        """The common training on this data set."""
-        given = {**COMMON, "seconds": 60 * self.minutes, "family": FAMILY, **self.training, **changes}
-        return TrainingConfig(**given)
-
-    def model(self, entry: Entry, train: Dataset, seed: int) -> ImageClassifier:
-        """The model of an entry, whose first weights follow the seed."""
-        channels, height, width = train.images.shape[1:]
-        told = {"image_shape": (channels, height, width), "classes": train.classes, "family": FAMILY}
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
-            return entry.build(
-                self.features, told | ({"extractor_options": dict(self.options)} if self.options else {})
-            )
-
-
-def _folder(name: str, size: int) -> Callable[[], Halves]:
-    def half(split: str) -> Dataset:
-        data = load_dataset(name, split, size=size)
-        return data[torch.randperm(len(data), generator=make_rng(0, "leaderboard", split))]
-
-    return lambda: Halves(half("train"), half("test"))
-
-
-def _objects(train: BamDataset, test: BamDataset) -> Halves:
-    return Halves(train.labelled("object"), test.labelled("object"), test.regions.float())
-
-
-def _bam() -> Halves:
-    return _objects(*(real_half(half, 96) for half in ("train", "test")))
-
-
-def _painted() -> Halves:
-    halves = painted_halves(16)
-    return _objects(halves.train, halves.test)
-
-
-def _digits() -> Halves:
-    return Halves(load_dataset("mnist_sample", "train")[:256], load_dataset("mnist_sample", "test")[:128])
-
-
-FIELDS: tuple[Field, ...] = (
-    Field("eurosat", "EuroSAT, 64 px", 5.0, _folder("eurosat-64px", 64)),
-    Field("food10", "ten dishes of Food-101, 96 px", 8.0, _folder("food10", 96)),
-    Field("cifar10", "CIFAR-10 at 64 px", 8.0, _folder("cifar10", 64)),
-    Field("bam", "objects on scenes (BAM, 96 px)", 8.0, _bam),
-)
-_SMALL: Mapping[str, Any] = {
-    "features": "small_cnn",
-    "options": {"widths": (4, 8, 8), "depth": 5},
-    "training": {"epochs": 1, "n_validation": 20},
-}
-QUICK_FIELDS: tuple[Field, ...] = (
-    Field("digits", "embedded digits", 1.0, _digits, **_SMALL),
-    Field("painted", "painted objects", 1.0, _painted, **_SMALL),
-)
 
 # --- Columns: the measures, on how many pictures, and the scores that are made of what they find.
 
@@ -374,7 +172,7 @@ def trained(
     place: Path, one: Field, entry: Entry, seed: int, halves: Halves, progress: bool
 ) -> ImageClassifier:
     """The model of an entry, from its place or trained; a minute by the clock is a minute of one core."""
-    model = one.model(entry, halves.train, seed)
+    model = one.model(entry.build, halves.train, seed)
     if not is_finished(place):
         config, threads = one.config(seed=seed, terms=entry.terms), torch.get_num_threads()
         where: dict[str, Any] = {"folder": place, "resume": True, "progress": progress}

@@ -198,6 +198,6 @@ _ALL = (
     Experiment(
         "bam_photograph", "its sheets for a cat's face on a pagoda", "bam.photograph", minutes=1, public=True
     ),
-    Experiment("food10", "ten classes of Food-101, from ImageNet", "food", minutes=35),
+    Experiment("food10", "ten classes of Food-101, from ImageNet", "food", 35, "food10"),
 )
 EXPERIMENTS: Mapping[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

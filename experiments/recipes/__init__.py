@@ -14,7 +14,6 @@ from torchsite.errors import ConfigError
 from torchsite.model import SITE, BlackBox, load_classifier
 from torchsite.training import fit
 from torchsite.training import recipes as shipped
-from torchsite.training.budget import training_budget
 from torchsite.training.recipes import Recipe, build_model, override
 
 ENCODING = ("feature_extractor.", "generator.encoder.", "encoder.")  # of SITE and of the black box alike
@@ -52,13 +51,6 @@ def load_recipe(name: str) -> Recipe:
 def stages_of(name: str) -> tuple[str, ...]:
     """The recipes that lead to the weights of a recipe, in their order; it is the last."""
     return (*(stages_of(STAGES[name].before) if name in STAGES else ()), name)
-
-
-def pmac_of(name: str, model: SITE | BlackBox, n_pictures: int) -> float:
-    """What a recipe takes that gives this model, all stages together, in 10¹⁵ multiply-accumulates."""
-    return sum(
-        training_budget(model, load_recipe(stage).training, n_pictures).pmac for stage in stages_of(name)
-    )
 
 
 def train_or_load(

@@ -8,8 +8,10 @@ import torch
 from made_up import section
 
 from experiments import boards, leaderboard, registry
-from experiments.boards import Line
-from experiments.leaderboard import BLACK_BOX, COLUMNS, ENTRIES, FIELDS, OWN, QUICK_FIELDS, STUDY, chosen
+from experiments.boards import OWN, Line
+from experiments.entries import BLACK_BOX, ENTRIES, read_entries
+from experiments.fields import FIELDS, QUICK_FIELDS, chosen
+from experiments.leaderboard import COLUMNS, STUDY
 from experiments.study import Run
 from torchsite.errors import ConfigError
 from torchsite.metrics import self_consistency
@@ -35,7 +37,7 @@ def test_every_row_has_the_same_minutes_and_its_own_terms(entry):
     field = QUICK_FIELDS[1]
     config = field.config(terms=entry.terms, seed=1)
     assert (config.seconds, config.terms) == (60 * field.minutes, entry.terms)
-    model = field.model(entry, field.load().train, seed=1)
+    model = field.model(entry.build, field.load().train, seed=1)
     assert model.config.feature_extractor == field.features
     assert model.any_size, "mosaics are larger than pictures"
 
@@ -124,13 +126,13 @@ def test_a_file_of_twenty_lines_adds_a_model_and_a_method(tmp_path, monkeypatch)
     ((line,),) = leaderboard.boards(result).values()
     assert line.title == "CAM, sigmoid"
     assert line.known("patch deletion above its floor")
-    (black_box,) = chosen([BLACK_BOX], leaderboard.read_entries(YOUR_OWN))
+    (black_box,) = chosen([BLACK_BOX], read_entries(YOUR_OWN))
     on = black_box.explainers["x ⊙ gradient"]
     pictures = QUICK_FIELDS[1].load()
-    model = QUICK_FIELDS[1].model(replace(black_box), pictures.train, 0)
+    model = QUICK_FIELDS[1].model(black_box.build, pictures.train, 0)
     assert on(model)(pictures.test.images[:2] / 255, pictures.test.labels[:2]).shape == (2, 16, 16)
     (tmp_path / "empty.py").write_text("ENTRIES = [1]")
     with pytest.raises(ConfigError, match="ENTRIES"):
-        leaderboard.read_entries(tmp_path / "empty.py")
+        read_entries(tmp_path / "empty.py")
     with pytest.raises(ConfigError, match="--only"):
         registry.find_experiment("food10").run(tmp_path, only=["cam"])

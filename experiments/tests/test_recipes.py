@@ -4,11 +4,10 @@ import pytest
 import torch
 
 from experiments import recipes
-from experiments.recipes import STAGES, known_recipes, pmac_of, stages_of, take_weights, train_or_load
+from experiments.recipes import STAGES, known_recipes, stages_of, take_weights, train_or_load
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError
 from torchsite.model import load
-from torchsite.training.budget import training_budget
 from torchsite.training.recipes import Recipe, build_model, override
 
 OPTIONS = {
@@ -80,13 +79,3 @@ def test_those_of_extractor_and_encoder_alone_are_taken(kind):
     wider = {"model.kind": kind, "model.generator_options.widths": [4, 8]}
     with pytest.raises(ConfigError):
         take_weights(built(**wider), model, "encoder")
-
-
-def test_the_arithmetic_of_all_stages_is_counted():
-    model = built()
-    both = [
-        training_budget(model, recipes.load_recipe(name).training, 50_000).pmac
-        for name in ("cifar10_first", "cifar10_additive")
-    ]
-    assert pmac_of("cifar10_additive", model, 50_000) == pytest.approx(sum(both))
-    assert pmac_of("cifar10_first", model, 50_000) == pytest.approx(both[0])
