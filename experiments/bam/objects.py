@@ -60,7 +60,10 @@ seed; how it came about is told in [design/bam.md](design/bam.md).\n
 
 def find(run: Run) -> Found:
     """Train the model of objects (or take it), store it as it ships, measure what was stored."""
-    beside, halves = run.folder.with_name("bam-quick" if run.quick else "bam"), halves_of(run.quick)
+    beside, halves = (
+        run.folder.with_name("bam-quick" if run.quick else "bam"),
+        halves_of(run.quick, run.progress),
+    )
     trained = model_of("site", "object", beside, halves, quick=run.quick, progress=run.progress)
     stored = load(trained.save_pretrained(run.folder / "model", dtype=torch.float16))
     assert isinstance(stored, SITE)
