@@ -12,7 +12,8 @@ Cost:     the whole test set, each picture in one pose; some hundred for the met
 
 from collections.abc import Mapping, Sequence
 
-from experiments.study import Asked, Study, as_lines
+from experiments.measuring import Asked
+from experiments.study import Study, as_lines
 from experiments.tables import CONSISTENCY, Columns, Row, Table, lines_of, notes_on, row_name
 from torchsite.attribution import METHODS
 from torchsite.report.format import look_up, number

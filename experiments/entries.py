@@ -8,8 +8,8 @@ from typing import Any
 
 from experiments.boards import OWN
 from experiments.fields import Build, Told, chosen
+from experiments.measuring import Explain, same
 from experiments.peers import BCos, PrototypeParts
-from experiments.study import Explain, same
 from experiments.tables import IGNORANT_MARK
 from torchsite.attribution import METHODS
 from torchsite.errors import ConfigError

@@ -22,9 +22,10 @@ from torch import nn
 
 from experiments.bam.models import Models
 from experiments.bam.pairs import PAIRED, Pairs
+from experiments.measuring import Asked, Explaining, Measuring, same
 from experiments.planted import Planted, planted, true_map
 from experiments.section import Pictures
-from experiments.study import Arrays, Asked, Explaining, Found, Measuring, Run, Study, same
+from experiments.study import Arrays, Found, Run, Study
 from experiments.tables import Place, Row
 from torchsite.attribution import METHODS
 from torchsite.data import Dataset, load_dataset, to_float

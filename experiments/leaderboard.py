@@ -28,9 +28,10 @@ from experiments.boards import Board, Column, agreement, board_of, dots, first_w
 from experiments.entries import ENTRIES, Entry, read_entries
 from experiments.entries import with_method as with_method
 from experiments.fields import COMMON, FIELDS, QUICK_FIELDS, Field, Halves, chosen
+from experiments.measuring import Asked, Explaining, Measures, Measuring, same
 from experiments.recipes import is_finished
 from experiments.section import Pictures
-from experiments.study import Arrays, Asked, Explaining, Found, Measures, Measuring, Run, Study, same
+from experiments.study import Arrays, Found, Run, Study
 from experiments.tables import Row, counts
 from torchsite.evaluation.comparison import MODEL
 from torchsite.evaluation.fingerprints import weights_of

@@ -20,8 +20,9 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments.measuring import Asked
 from experiments.models import Pair
-from experiments.study import Arrays, Asked, Found, OnPair, Run, Study, kept
+from experiments.study import Arrays, Found, OnPair, Run, Study, kept
 from experiments.tables import OWN, Cell, Place, Row, Table, lines_of, notes_on, on_model, row_name
 from torchsite.attribution import METHODS
 from torchsite.data import to_float

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 import torch
 from matplotlib.figure import Figure
 
+from experiments.measuring import explainers
 from experiments.models import KINDS
 from experiments.section import Pictures
 from experiments.shown import first_right, pose_of, predictions, preferred
-from experiments.study import Arrays, Found, Run, Study, explainers
+from experiments.study import Arrays, Found, Run, Study
 from experiments.tables import NAMES, Row, on_model, own_first
 from torchsite.attribution import METHODS
 from torchsite.data import to_float

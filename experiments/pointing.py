@@ -13,7 +13,8 @@ Cost:     all 10,000 test pictures, as they are and once moved, slow methods on 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.study import Asked, Study, as_lines
+from experiments.measuring import Asked
+from experiments.study import Study, as_lines
 from experiments.tables import CONSISTENCY, Cell, Columns, Row, Table, lines_of, notes_on
 from torchsite.attribution import METHODS
 from torchsite.report.format import number

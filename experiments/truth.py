@@ -14,7 +14,8 @@ Cost:     as many of the test pictures as `STUDY` says, in one pose; slow method
 
 from collections.abc import Mapping
 
-from experiments.study import Asked, Study
+from experiments.measuring import Asked
+from experiments.study import Study
 from experiments.tables import IGNORANT_MARK, Place, Table, lines_of, notes_below
 from torchsite.report.format import look_up
 from torchsite.results import Result

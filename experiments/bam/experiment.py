@@ -20,9 +20,10 @@ from experiments.bam.models import LABELLINGS, QUICK, RECIPE, halves_of, models_
 from experiments.bam.pairs import POSES, OnParts, Part
 from experiments.bam.sheet import SHEET, draw_sheets, make_sheet
 from experiments.cache import step
+from experiments.measuring import Asked
 from experiments.models import KINDS, training_seconds
 from experiments.recipes import load_recipe
-from experiments.study import Asked, Found, Run, Study, kept
+from experiments.study import Found, Run, Study, kept
 from experiments.tables import CONSISTENCY, Cell, Columns, Place, Row, Table, lines_of, row_name
 from torchsite.attribution import METHODS
 from torchsite.configs import to_mapping

@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from experiments.bam.data import painted_halves, real_half
 from experiments.bam.models import models_beside
 from experiments.bam.pairs import OnParts, Part
+from experiments.measuring import Asked
 from experiments.models import KINDS
-from experiments.study import Asked, Run, Study
+from experiments.study import Run, Study
 from experiments.tables import IGNORANT, Row, Table, lines_of, notes_below
 from torchsite.report.format import look_up
 

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 import torch
 
 from experiments.bam.models import RECIPE, halves_of, model_of
+from experiments.measuring import Asked, Explaining, Measuring
 from experiments.models import training_seconds
 from experiments.recipes import load_recipe
 from experiments.section import Pictures
-from experiments.study import Asked, Explaining, Found, Measuring, Run, Study
+from experiments.study import Found, Run, Study
 from experiments.tables import Place
 from torchsite.attribution import METHODS
 from torchsite.configs import to_mapping

@@ -20,7 +20,8 @@ from experiments.bam.metric import BAM, insignificant_patch
 from experiments.bam.models import LABELLINGS, Models
 from experiments.bam.object_motion import ObjectMotion
 from experiments.cache import load_arrays, save_arrays, step
-from experiments.study import Explaining, Measures, Measuring, Run, explainers, row_of
+from experiments.measuring import Explaining, Measures, Measuring, explainers, row_of
+from experiments.study import Run
 from experiments.tables import Row
 from torchsite.attribution import METHODS
 from torchsite.attribution.contract import LayerAttribution

@@ -15,11 +15,12 @@ from experiments.bam.dataset import BamDataset
 from experiments.bam.models import LABELLINGS, QUICK, Models
 from experiments.bam.pairs import Pairs
 from experiments.cache import load_arrays
+from experiments.measuring import Explaining
 from experiments.models import KINDS
 from experiments.publish import draw_figures
 from experiments.recipes import load_recipe
 from experiments.registry import EXPERIMENTS
-from experiments.study import Explaining, kept
+from experiments.study import kept
 from torchsite.attribution import METHODS
 from torchsite.errors import DataError
 from torchsite.model import BlackBox, load

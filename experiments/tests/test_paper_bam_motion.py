@@ -9,7 +9,7 @@ from experiments.bam import motion
 from experiments.bam.data import painted_halves
 from experiments.bam.models import LABELLINGS, QUICK, Models
 from experiments.bam.pairs import Pairs
-from experiments.study import Asked, Explaining, explainers
+from experiments.measuring import Asked, Explaining, explainers
 from experiments.tables import IGNORANT_MARK
 from torchsite.attribution import METHODS
 from torchsite.errors import ConfigError

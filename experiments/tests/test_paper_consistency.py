@@ -7,7 +7,7 @@ import torch
 from made_up import estimate, line, section
 
 from experiments import consistency
-from experiments.study import rows_for
+from experiments.measuring import rows_for
 from experiments.tables import CONSISTENCY
 from torchsite.metrics.self_consistency import SelfConsistency
 from torchsite.model import SITE

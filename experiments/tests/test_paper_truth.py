@@ -4,7 +4,7 @@ import pytest
 from made_up import section
 
 from experiments import truth
-from experiments.study import Asked, Explaining
+from experiments.measuring import Asked, Explaining
 from torchsite.results import Result
 
 METHODS = ["self_explanation", "gradient", "ignorant_frame_template"]
