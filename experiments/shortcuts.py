@@ -10,9 +10,9 @@ with the shortcut in the same share. The accuracy is that on clean test pictures
 """
 
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,17 @@ from PIL import Image, ImageDraw
 
 from experiments.bam.data import painted_halves
 from experiments.bam.models import QUICK as OF_PAINTED
-from experiments.cache import step
+from experiments.cache import save_result, step
 from experiments.recipes import load_recipe, train_or_load
-from experiments.study import Found, Run, Study
-from experiments.tables import Columns, Row, Table
+from experiments.section import Pictures
 from torchsite.data import Dataset, load_dataset, to_float
 from torchsite.evaluation.audit import audit
 from torchsite.evaluation.fingerprints import weights_of
 from torchsite.evaluation.verdicts import percent
 from torchsite.metrics.pointing_game import box_regions
 from torchsite.randomness import Rng, make_rng
-from torchsite.report.format import NOTHING, method_name
+from torchsite.report.format import markdown_table, method_name
+from torchsite.results import Result
 from torchsite.shapes import Images, Masks
 from torchsite.transforms.fill import Blur
 
@@ -158,20 +158,60 @@ QUICK = {name: value for name, value in OF_PAINTED.items() if name.startswith("m
 }
 
 
-def find(run: Run) -> Found:
-    """Train and audit every line of the table (or take it from the folder)."""
-    rows = {line.name: _line(line, run) for line in (QUICK_TABLE if run.quick else TABLE)}
-    weights = {name: row["weights"] for name, row in rows.items()}
-    return Found({"rows": [*rows.values()]}, config={"area": AREA, "maps": list(MAPS), "weights": weights})
+def run(folder: Path, *, quick: bool = False, progress: bool = False) -> Result:
+    """Train and audit every line of the table (or take it from `folder`)."""
+    started, rows, weights = time.monotonic(), [], {}
+    for line in QUICK_TABLE if quick else TABLE:
+        rows.append(_line(line, folder, quick, progress))
+        weights[line.name] = rows[-1]["weights"]
+    config = {"area": AREA, "maps": list(MAPS), "quick": quick, "weights": weights}
+    return save_result(Result("shortcuts", {"rows": rows}, config, 0, time.monotonic() - started), folder)
 
 
-def _line(line: Line, run: Run) -> Row:
+def section(result: Result, pictures: Pictures) -> str:
+    """A line for each training: found or not by the maps of each method, and what the shortcut costs."""
+    del pictures
+    header = ["data", "planted", "share", "accuracy, clean", "of its class"]
+    header += [f"{method_name(name)}: found" for name in MAPS] + ["evidence", "rank", "turns", "false alarms"]
+    return "## Planted shortcuts\n\n" + markdown_table(header, list(_cells(result.values["rows"])), left=2)
+
+
+def _cells(rows: list[dict[str, Any]]) -> Iterator[list[str]]:
+    for row in rows:
+        own = row["audits"][MAPS[0]]
+        group = own["planted"]
+        found = ["yes" if row["audits"][name]["found"] else "no" for name in MAPS]
+        shown = [percent(group["evidence"]), f"{group['rank']} of {group['of']}", percent(group["turns"])]
+        alarms = f"{len(own['alarms'])} of {row['n_classes']} classes"
+        accuracy = [f"{row['clean'][key]:.1%}" for key in ("all", "class")]
+        planted = (
+            [row["data"], row["kind"], f"{row['share']:.0%}"]
+            if row["share"]
+            else [row["data"], "nothing", "–"]
+        )
+        yield [
+            *planted,
+            *accuracy,
+            *(found if row["share"] else ["–"] * 3),
+            *(shown if group["of"] else ["–"] * 3),
+            alarms,
+        ]
+
+
+def _line(line: Line, folder: Path, quick: bool, progress: bool) -> dict[str, Any]:
     train, test = _halves(line.data)
     planted, _ = plant(train, line.kind, line.share, anywhere=line.anywhere, seed=line.seed)
     shown, regions = plant(test, line.kind, line.share, anywhere=line.anywhere, seed=line.seed)
-    recipe, changes = load_recipe("food10" if run.quick else line.data), QUICK if run.quick else {}
-    options: dict[str, Any] = {"data": (planted, test), "staged": False, "progress": run.progress}
-    model = train_or_load(recipe, run.folder / line.name, {**changes, "seed": line.seed}, **options)
+    recipe = "food10" if quick else line.data
+    changes = (dict(QUICK) if quick else {}) | {"seed": line.seed}
+    model = train_or_load(
+        load_recipe(recipe),
+        folder / line.name,
+        changes,
+        data=(planted, test),
+        staged=False,
+        progress=progress,
+    )
     found = {"weights": weights_of(model)}
 
     def look() -> dict[str, Any]:
@@ -182,7 +222,7 @@ def _line(line: Line, run: Run) -> Row:
         audits = {name: _audited(model, shown, regions, name, line.seed) for name in MAPS}
         return {"clean": clean, "audits": audits, "n_classes": len(test.classes)}
 
-    kept = step(run.steps / f"{line.name}.json", found | asdict(line), look)
+    kept = step(folder / "steps" / f"{line.name}.json", found | asdict(line), look)
     return asdict(line) | found | dict(kept.values)
 
 
@@ -231,35 +271,5 @@ def _halves(name: str) -> tuple[Dataset, Dataset]:
     return load_dataset(name, "train", size=size), load_dataset(name, "test", size=size)
 
 
-def planted_group(row: Row, cell: Callable[[Row], str]) -> str:
-    """What is said of the group that was planted, by the model's own maps; a dash if it was not found."""
-    group: Row = row["audits"][MAPS[0]]["planted"]
-    return cell(group) if group["of"] else NOTHING
-
-
-def found_by(name: str, row: Row) -> str:
-    """Whether what was planted was found by the maps of a method."""
-    return ("yes" if row["audits"][name]["found"] else "no") if row["share"] else NOTHING
-
-
-COLUMNS: Columns = {
-    "data": lambda row: row["data"],
-    "planted": lambda row: row["kind"] if row["share"] else "nothing",
-    "share": lambda row: f"{row['share']:.0%}" if row["share"] else NOTHING,
-    "accuracy, clean": lambda row: f"{row['clean']['all']:.1%}",
-    "of its class": lambda row: f"{row['clean']['class']:.1%}",
-    **{f"{method_name(name)}: found": partial(found_by, name) for name in MAPS},
-    "evidence": lambda row: planted_group(row, lambda group: percent(group["evidence"])),
-    "rank": lambda row: planted_group(row, lambda group: f"{group['rank']} of {group['of']}"),
-    "turns": lambda row: planted_group(row, lambda group: percent(group["turns"])),
-    "false alarms": lambda row: f"{len(row['audits'][MAPS[0]]['alarms'])} of {row['n_classes']} classes",
-}
-STUDY = Study(
-    "shortcuts",
-    "## Planted shortcuts",
-    [Table(COLUMNS, of=lambda result: result.values["rows"], names={})],
-    find=find,
-)
-
 if __name__ == "__main__":
-    STUDY.run("", Path(sys.argv[1]), quick="--quick" in sys.argv, progress=True)
+    run(Path(sys.argv[1]), quick="--quick" in sys.argv, progress=True)
