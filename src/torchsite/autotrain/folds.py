@@ -68,7 +68,10 @@ def joined(first: Dataset, second: Dataset) -> Dataset:
     images, labels = (
         torch.cat([getattr(half, name) for half in (first, second)]) for name in ("images", "labels")
     )
-    return replace(first, images=images, labels=labels, paths=paths, split="", larger=None)
+    regions = first.regions
+    if regions is not None:  # of the training pictures; nothing is ignored in the others
+        regions = torch.cat([regions, regions.new_zeros(len(second), *regions.shape[1:])])
+    return replace(first, images=images, labels=labels, paths=paths, split="", larger=None, regions=regions)
 
 
 def cross_validate(

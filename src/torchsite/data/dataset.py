@@ -6,6 +6,7 @@ uint8 until a batch of them is used; models take float images in [0, 1] and norm
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor
 from torchsite.data.margins import centre
 from torchsite.errors import ConfigError, DataError, ShapeError
 from torchsite.randomness import Rng
-from torchsite.shapes import Images, Labels, MultiHot, Pixels, Size
+from torchsite.shapes import Images, Labels, Masks, MultiHot, Pixels, Size
 
 Index = int | slice | Tensor | Sequence[int] | np.ndarray
 
@@ -27,7 +28,8 @@ class Dataset:
     `paths` are the files that the pictures were read from, row by row; there are none if there were no files.
     Where several labels may be true of a picture, or none, `multi_hot` says which; its `labels` then are the
     rarest of those that are true, and 0 where none is. `larger` are pictures of which `images` are the
-    centres, if they are kept with a margin (`margins.py`).
+    centres, if they are kept with a margin (`margins.py`). `regions` are what a training ignores: masks of
+    the pictures as they are kept (`regions.py`).
     """
 
     images: Pixels
@@ -39,11 +41,14 @@ class Dataset:
     paths: tuple[Path, ...] = ()
     multi_hot: MultiHot | None = None
     larger: Pixels | None = None
+    regions: Masks | None = None
 
     def __post_init__(self) -> None:
         _check_tensors(self.images, self.labels)
         if self.larger is not None:
             _check_larger(self.larger, self.images)
+        if self.regions is not None:
+            check_regions(self.regions, self.kept)
         if self.paths and len(self.paths) != len(self.labels):
             raise ShapeError(
                 f"paths: expected {len(self.labels)}, one for each image, or none, got {len(self.paths)}"
@@ -72,9 +77,14 @@ class Dataset:
         paths = tuple(self.paths[row] for row in kept)
         multi_hot = None if self.multi_hot is None else self.multi_hot[rows]
         larger = None if self.larger is None else self.larger[rows]
-        images = self.images[rows] if larger is None else centre(larger, self.size)
         return replace(
-            self, images=images, labels=self.labels[rows], paths=paths, multi_hot=multi_hot, larger=larger
+            self,
+            images=self.images[rows] if larger is None else centre(larger, self.size),
+            labels=self.labels[rows],
+            paths=paths,
+            multi_hot=multi_hot,
+            larger=larger,
+            regions=None if self.regions is None else self.regions[rows],
         )
 
     def __iter__(self) -> Iterator["Dataset"]:
@@ -94,6 +104,17 @@ class Dataset:
     def size(self) -> Size:
         """Height and width of the pictures."""
         return (self.images.shape[-2], self.images.shape[-1])
+
+    @property
+    def kept(self) -> Pixels:
+        """The pictures as they are kept: with their margin, if there is one."""
+        return self.images if self.larger is None else self.larger
+
+    @cached_property
+    def with_regions(self) -> Labels:
+        """The numbers of the pictures that have a region."""
+        assert self.regions is not None
+        return self.regions.flatten(1).any(1).nonzero()[:, 0]
 
     @property
     def margin(self) -> float:
@@ -192,6 +213,16 @@ def _check_larger(larger: Tensor, images: Tensor) -> None:
         )
     if any(pixels % 2 for pixels in around):
         raise ShapeError(f"larger: expected as many pixels on either side, got {around} more in all")
+
+
+def check_regions(regions: Tensor, pictures: Tensor) -> None:
+    """Raise a `ShapeError` unless there is a mask for each of the pictures."""
+    expected = (len(pictures), *pictures.shape[-2:])
+    if regions.dtype != torch.bool or regions.shape != expected:
+        raise ShapeError(
+            f"regions: expected bool of {expected}, a mask for each picture, got {regions.dtype} of "
+            f"{tuple(regions.shape)}"
+        )
 
 
 def as_rows(index: Index, n: int) -> slice | Tensor:

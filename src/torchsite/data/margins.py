@@ -8,8 +8,10 @@ The centre is a view into the larger pixels, so a margin costs no memory beyond 
 
 import math
 
+import torch.nn.functional as F
+
 from torchsite.errors import ConfigError
-from torchsite.shapes import Maps, Size
+from torchsite.shapes import Maps, Masks, Size
 
 MOST = 4.0
 
@@ -23,6 +25,12 @@ def check_margin(margin: float) -> None:
 def larger_size(size: int, margin: float) -> int:
     """The side of the larger picture: as many pixels more on either side of the centre."""
     return size + 2 * math.ceil(size * (margin - 1) / 2 - 1e-6)
+
+
+def surrounded(masks: Masks, size: Size) -> Masks:
+    """Masks of the centres as masks of the larger pictures, False around."""
+    down, across = ((whole - part) // 2 for whole, part in zip(size, masks.shape[-2:], strict=True))
+    return F.pad(masks, (across, across, down, down))
 
 
 def centre(pictures: Maps, size: Size) -> Maps:

@@ -29,17 +29,22 @@ DEEPEST = 4  # folders and file of which a name consists
 Draw = Callable[[tuple[int, int]], Image.Image]  # the mask of a picture of (width, height)
 
 
-def read_regions(path: Path | str, data: Dataset) -> Masks:
-    """A mask for each picture, True inside; all False where no region is given.
+def read_regions(path: Path | str, data: Dataset, beside: Dataset | None = None) -> Masks:
+    """A mask for each picture as it is kept, True inside; all False where no region is given.
 
-    Fails if nothing is there, if a name belongs to no picture or to several, and for regions that are empty
-    or reach outside of their picture.
+    Regions of pictures in `beside`, such as the other half of a folder, are passed over. Fails if nothing is
+    there, if a name belongs to no picture or to several, and for regions that are empty or reach outside of
+    their picture.
     """
     path = Path(path)
     given = _masks(path) if path.is_dir() else _boxes(path)
-    found, rows = torch.zeros(len(data), *data.size, dtype=torch.bool), _rows_by_name(data, path.is_dir())
+    rows = _rows_by_name(data, path.is_dir())
+    elsewhere = _rows_by_name(beside, path.is_dir()) if beside is not None and beside.paths else {}
+    found = torch.zeros(len(data), *data.kept.shape[-2:], dtype=torch.bool)
     for name, draw in given.items():
         known = rows.get(name, [])
+        if not known and name in elsewhere:
+            continue
         if len(known) > 1:
             raise DataError(f"{path}: {len(known)} pictures are called {name!r}: give more of the path")
         if not known:
@@ -101,13 +106,11 @@ def _read(file: Path, size: tuple[int, int]) -> Image.Image:
 
 
 def _fitted(mask: Image.Image, data: Dataset) -> np.ndarray:
-    """The mask as its picture is seen: its centre, at the working size."""
+    """The mask as its picture is kept: its centre, at the working size."""
     if not data.paths:
         return np.asarray(mask) > 127
-    side = (data.images if data.larger is None else data.larger).shape[-1]
-    square = np.asarray(ImageOps.fit(mask, (side, side), Image.Resampling.BOX)) > 127
-    top, left = ((side - n) // 2 for n in data.size)
-    return square[top : top + data.size[0], left : left + data.size[1]]
+    side = data.kept.shape[-1]
+    return np.asarray(ImageOps.fit(mask, (side, side), Image.Resampling.BOX)) > 127
 
 
 def _file_size(data: Dataset, row: int) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from torchsite.objective.batch import Batch, Draws, Share
 from torchsite.objective.classification import classification_loss
 from torchsite.objective.equivariance import EquivarianceTerm
 from torchsite.objective.hiding import TaughtByHiding
+from torchsite.objective.ignored import IgnoredRegions
 from torchsite.objective.objective import BlackBoxObjective, Objective, SiteObjective
 from torchsite.objective.same_answers import SameAnswers
 from torchsite.objective.term import Found, Memory, Step, Term
@@ -27,6 +28,7 @@ __all__ = [
     "Draws",
     "EquivarianceTerm",
     "Found",
+    "IgnoredRegions",
     "Memory",
     "Objective",
     "SameAnswers",

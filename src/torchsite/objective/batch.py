@@ -94,6 +94,7 @@ class Batch:
     draws: Draws
     shown: tuple[Shown, ...]
     larger: Images | None = None  # what stands around the pictures, which are its centres
+    regions: Masks | None = None  # what is to be ignored in the pictures as they are kept
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -130,6 +131,7 @@ class Batch:
                 images=self.images[rows],
                 labels=self.labels[rows],
                 larger=None if self.larger is None else self.larger[rows],
+                regions=None if self.regions is None else self.regions[rows],
                 share=replace(self.share, part=i, parts=n),
             )
 
@@ -143,6 +145,7 @@ def show_batch(
     family: TransformFamily,
     share: Share = Share(),  # noqa: B008 - a frozen value
     larger: Images | None = None,
+    regions: Masks | None = None,
 ) -> Batch:
     """The pictures of one share with the poses and masks that the step draws for their views."""
     size: Size = (images.shape[-2], images.shape[-1])
@@ -151,4 +154,4 @@ def show_batch(
         mask = view.visible(draws, size)
         poses = view.poses(draws, family).to(images.device)
         shown.append(Shown(view, poses, None if mask is None else mask.to(images.device)))
-    return Batch(rows, images, labels, share, draws, tuple(shown), larger)
+    return Batch(rows, images, labels, share, draws, tuple(shown), larger, regions)

@@ -16,6 +16,7 @@ from torchsite.data.margins import centre
 from torchsite.errors import ConfigError
 from torchsite.objective import Batch, Draws, Share, View
 from torchsite.objective.batch import Rows, show_batch
+from torchsite.objective.ignored import donor_rows, without_regions
 from torchsite.randomness import make_rng
 from torchsite.shapes import Images, Pixels
 from torchsite.training.config import TrainingConfig
@@ -35,13 +36,19 @@ def make_batch(
     `clock` is the share of the training's time that is used.
     """
     rows = step_rows(len(data), config.batch_size, config.seed, step)[share.rows(config.batch_size)]
-    kept = _floats(data.images if data.larger is None else data.larger, rows, like)
+    kept = _floats(data.kept, rows, like)
     draws = Draws(config.seed, step, config.batch_size, config.n_steps(len(data)), clock)
+    if data.regions is not None:  # from here on they move with the pictures, as a channel more
+        donors = donor_rows(data, draws, share)
+        own, theirs = (data.regions[some].to(like.device) for some in (rows, donors))
+        kept, hidden = without_regions(kept, own, _floats(data.kept, donors, like), theirs, draws, share)
+        kept = torch.cat([kept, hidden[:, None].to(kept)], dim=1)
     kept = _flipped(kept, draws, share) if config.flip else kept
     kept = _jittered(kept, config.jitter, draws, share) if config.jitter else kept
+    kept, regions = (kept, None) if data.regions is None else (kept[:, :-1], kept[:, -1] > 0.5)
     images, larger = (kept, None) if data.larger is None else (centre(kept, data.size), kept)
     labels = data.labels[rows].to(like.device)
-    return show_batch(rows, images, labels, views, draws, config.family, share, larger)
+    return show_batch(rows, images, labels, views, draws, config.family, share, larger, regions)
 
 
 def look_up(data: Dataset, rows: Rows, like: Tensor) -> tuple[Images, Tensor]:

@@ -9,8 +9,8 @@ found by its name (`terms.transformation.weight`) or, where two have the same, b
 """
 
 import copy
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from torchsite.errors import ConfigError, did_you_mean
 from torchsite.model import SITE, BlackBox
 from torchsite.model.config import SiteArchitecture
 from torchsite.model.extractors import build_extractor
+from torchsite.objective import IgnoredRegions
 from torchsite.training.config import TrainingConfig
 from torchsite.transforms import TransformFamily
 
@@ -52,12 +53,15 @@ class ModelSettings(SiteArchitecture):
 class Recipe:
     """All that `torchsite train` needs to know; `size` is that of the pictures, if not their own.
 
-    `margin` is how many times larger the pictures of a folder are kept than they are seen.
+    `margin` is how many times larger the pictures of a folder are kept than they are seen. `ignore` are files
+    of regions of the training pictures, or groups of audits as `audit.json:3`, for the term
+    `ignored_regions`.
     """
 
     data: str = "mnist_sample"
     size: int | None = None
     margin: float = 1.0
+    ignore: tuple[str, ...] = ()
     model: ModelSettings = field(default_factory=ModelSettings)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
@@ -104,6 +108,15 @@ def override(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
         for place in _places(plain, path, name):
             place[last] = copy.deepcopy(value)  # later ones may name a field inside it
     return from_mapping(Recipe, plain)
+
+
+def ignoring(recipe: Recipe, sources: Sequence[str]) -> Recipe:
+    """The recipe with regions to ignore, and with the term that asks for no evidence inside them."""
+    terms = recipe.training.terms
+    if not sources or any(isinstance(term, IgnoredRegions) for term in terms):
+        return replace(recipe, ignore=tuple(sources) or recipe.ignore)
+    training = replace(recipe.training, terms=(*terms, IgnoredRegions()))
+    return replace(recipe, ignore=tuple(sources), training=training)
 
 
 def _places(place: Any, path: list[str], name: str) -> list[dict[str, Any]]:

@@ -105,6 +105,8 @@ def fingerprint(data: Dataset) -> str:
     if data.multi_hot is not None:
         digest.update(data.multi_hot.numpy().tobytes())
     digest.update(data.images[rows].numpy().tobytes())
+    if data.regions is not None:
+        digest.update(data.regions[rows].numpy().tobytes())
     return digest.hexdigest()[:16]
 
 
