@@ -26,6 +26,9 @@ from torchsite.autotrain.poses import AUTO
 from torchsite.autotrain.survey import open_halves, survey_data
 from torchsite.configs import to_mapping
 from torchsite.data import CATALOGUE, Dataset
+from torchsite.errors import DataError, MissingExtraError, NotApplicableError
+from torchsite.evaluation.audit import FEWEST, Audit, audit
+from torchsite.evaluation.audit_ignored import with_regions
 from torchsite.evaluation.compare import Watch
 from torchsite.evaluation.examine import examine
 from torchsite.evaluation.training_log import find_log
@@ -35,12 +38,14 @@ from torchsite.model.efficientnet import LITE1, LITE2, is_installed
 from torchsite.results import Result
 from torchsite.training import Callback, Fitted, fit
 from torchsite.training.loop import Run
-from torchsite.training.recipes import Recipe, build_model, load_recipe, override
+from torchsite.training.recipes import Recipe, build_model, ignoring, load_recipe, override
 
 RECIPE_FILE = "recipe.yaml"
 
 # Forward passes per picture: in a validation, in measures that perturb it, in all attribution methods.
 PER_VALIDATION, PER_PROBED, PER_COMPARED = 5, 50, 60
+PER_GROUP = 40  # of an audit: six answers for each picture, about six groups of a class
+AUDITING = 0.04  # seconds for each picture to test with
 # Which parts of the time that is left they may take; what remains is for drawing the report.
 LOOKING, PROBING, COMPARING = 0.2, 0.15, 0.1
 
@@ -69,11 +74,14 @@ def prepare(
     changes: Mapping[str, Any] | None = None,
     poses: str = AUTO,
     labels: Path | None = None,
+    ignore: Sequence[str] = (),
     folder: Path | None = None,
     limit: int | None = None,
     progress: bool = False,
 ) -> Prepared:
     """Survey the pictures and choose settings; `changes` are fields that the user has set.
+
+    `ignore` are regions of the training pictures (`Recipe`).
 
     `poses` names those that fit (`poses.py`); "auto" detects whether the pictures have an upright
     orientation. `labels` is a table where several may be true of a picture (`data/label_tables.py`). A
@@ -86,12 +94,12 @@ def prepare(
         decision = Decision("all settings", left, "an earlier run was begun with these")
         plan = Plan(load_recipe(left), (decision,))
     else:
-        plan = _settings(data, minutes, changes, labels, limit)
+        plan = _settings(data, minutes, changes, labels, ignore, limit)
     recipe = override(plan.recipe, changes)
     train, test, findings = open_halves(
         data, recipe.size, labels=labels, margin=recipe.margin, progress=progress
     )
-    train = train.spread(limit)
+    train = with_regions(train, recipe.ignore, test).spread(limit)
     if not goes_on:
         plan = choose_poses(plan, poses, train)
         plan = choose_time(plan, minutes, time.monotonic() - started, changes.get("epochs"))
@@ -99,13 +107,19 @@ def prepare(
 
 
 def _settings(
-    data: str, minutes: float, changes: Mapping[str, Any], labels: Path | None, limit: int | None
+    data: str,
+    minutes: float,
+    changes: Mapping[str, Any],
+    labels: Path | None,
+    ignore: Sequence[str],
+    limit: int | None,
 ) -> Plan:
     """What is chosen before the pictures are decoded."""
     survey = survey_data(data, labels, limit)
     deeper = [variant.name for variant in (LITE1, LITE2) if is_installed(variant)]
     plan = choose_settings(data, survey, minutes=minutes, pretrained=is_installed(), deeper=deeper)
     plan = plan if labels is None else for_multi_label(plan)
+    plan = replace(plan, recipe=ignoring(plan.recipe, ignore))
     size = override(plan.recipe, changes).size
     if data in CATALOGUE or "margin" in changes or size is None:
         return plan
@@ -169,6 +183,24 @@ def examine_prepared(
     return replace(result, values={**result.values, "inspection": warnings})
 
 
+def audit_prepared(prepared: Prepared, fitted: Fitted[Any], watch: Watch | None = None) -> Audit | None:
+    """An audit of the pictures to test with, in a few seconds per hundred; None where that is not enough.
+
+    There is none of too few pictures either, of several labels, and without the extra `audit`.
+    """
+    n_classes, seconds = len(prepared.test.classes), AUDITING * len(prepared.test)
+    n = int(seconds / (seconds_each(prepared, fitted) * PER_GROUP * n_classes))
+    if 2 * n < FEWEST:
+        return None
+    n = max(FEWEST, min(50, n))
+    explain = None if isinstance(fitted.model, SITE) else "grad_cam"
+    options: dict[str, Any] = {"limit": 2 * n, "n_probed": n, "batch_size": 32, "watch": watch}
+    try:
+        return audit(fitted.model, prepared.test, explain=explain, **options)
+    except (DataError, NotApplicableError, MissingExtraError):
+        return None
+
+
 class Afforded(NamedTuple):
     """How many pictures an examination looks at, how many are probed, how many all methods explain."""
 
@@ -179,11 +211,15 @@ class Afforded(NamedTuple):
 
 def affordable(prepared: Prepared, fitted: Fitted[Any]) -> Afforded:
     """As many as there is time for: all three follow from how long a picture of a validation took."""
-    n = min(prepared.plan.recipe.training.n_validation, len(prepared.test))
-    each = max(1e-4, fitted.validation_seconds / max(1, n))
-    left, asked = max(30.0, prepared.seconds_left), each / PER_VALIDATION
+    left, asked = max(30.0, prepared.seconds_left), seconds_each(prepared, fitted)
     looked, probed, compared = (
         int(share * left / (asked * passes))
         for share, passes in ((LOOKING, PER_VALIDATION), (PROBING, PER_PROBED), (COMPARING, PER_COMPARED))
     )
     return Afforded(max(20, min(2000, looked)), max(10, min(200, probed)), max(8, min(100, compared)))
+
+
+def seconds_each(prepared: Prepared, fitted: Fitted[Any]) -> float:
+    """How long the model takes for a picture, by its last validation."""
+    n = min(prepared.plan.recipe.training.n_validation, len(prepared.test))
+    return max(1e-4, fitted.validation_seconds / max(1, n)) / PER_VALIDATION

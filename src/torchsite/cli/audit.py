@@ -41,14 +41,16 @@ def audit(
 
     torchsite audit runs/birds/model photos/birds --methods self_explanation,grad_cam,occlusion
     """
+    from torchsite.data.margins import centre
     from torchsite.data.regions import read_regions
     from torchsite.evaluation.audit import audit as run
+    from torchsite.evaluation.audit_files import to_file
     from torchsite.model import SITE
     from torchsite.report.audit import write_audit
 
     loaded = open_model(model)
     examined = open_data(data, split, loaded)
-    masks = None if regions is None else read_regions(regions, examined)
+    masks = None if regions is None else centre(read_regions(regions, examined), examined.size)
     found = []
     for method in names(methods) or ["self_explanation" if isinstance(loaded, SITE) else "grad_cam"]:
         with watching(method) as watch:
@@ -56,7 +58,7 @@ def audit(
             found.append(
                 run(loaded, examined, explain=explain, regions=masks, limit=limit, seed=seed, watch=watch)
             )
-    page, numbers = write_audit(found, out), found[0].result.save(out.with_suffix(".json"))
+    page, numbers = write_audit(found, out), to_file(found[0], model).save(out.with_suffix(".json"))
     if as_json:
         say_json(
             {

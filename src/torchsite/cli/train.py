@@ -36,6 +36,13 @@ def train(
     labels: Annotated[
         Path | None, typer.Option(help="A CSV with several labels (or none) for each picture of the folder.")
     ] = None,
+    ignore: Annotated[
+        list[Path] | None,
+        typer.Option(help="Learn to do without these regions: boxes.json or a folder of masks."),
+    ] = None,
+    ignore_group: Annotated[
+        list[str] | None, typer.Option(help="The same for a group that an audit found: audit.json:3.")
+    ] = None,
     folds: Annotated[
         int, typer.Option(min=0, help="Folders: also the accuracy of so many models, each without a fold.")
     ] = 0,
@@ -65,6 +72,10 @@ def train(
 
     torchsite train mnist --epochs 3 --terms.transformation.targets mean --max-shift 0.5
 
+    What an audit has found, or what you know to be a shortcut, can be trained away:
+
+    torchsite train photos/birds --ignore-group audit.json:3 --ignore boxes.json
+
     --log tensorboard shows how the maps are learnt: tensorboard --logdir RUN/logs.
     """
     from torchsite.distributed import is_first
@@ -81,13 +92,14 @@ def train(
     }
     launch = {name: value for name, value in given.items() if value not in ("auto", 1)}
     run = Run(data, folder, parse_fields(context.args), resume, limit, callbacks, terminal(stderr=as_json))
+    ignored = (*map(str, ignore or ()), *(ignore_group or ()))
     known = recipe or (data if data in recipes else "")
     if known and minutes is None:
         if poses != "auto":
             raise ConfigError(
                 "--poses is for settings chosen by the data: give --minutes, or --max-rotation and others"
             )
-        said = train_by_recipe(run, known, launch)
+        said = train_by_recipe(run, known, launch, ignored)
     elif recipe:
         raise ConfigError("--minutes chooses the settings, --recipe names them: give one of the two")
     elif launch or launch_options():
@@ -100,23 +112,27 @@ def train(
     else:
         kinds = ("site", "black_box") if black_box else ("site",)
         share = (minutes or MINUTES) / (1 + folds * len(kinds))
-        said = train_by_choice(run, Choice(share, poses, labels, folds, kinds, gallery, report))
+        said = train_by_choice(run, Choice(share, poses, labels, ignored, folds, kinds, gallery, report))
     if as_json and is_first():
         say_json(said)
 
 
-def train_by_recipe(run: Run, recipe: str, launch: dict[str, Any]) -> dict[str, Any]:
+def train_by_recipe(
+    run: Run, recipe: str, launch: dict[str, Any], ignored: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """Train as a recipe says; what was trained, for JSON."""
     from torchsite.data import load_dataset
     from torchsite.distributed import is_first
+    from torchsite.evaluation.audit_ignored import with_regions
     from torchsite.training import fit
-    from torchsite.training.recipes import build_model, load_recipe, override
+    from torchsite.training.recipes import build_model, ignoring, load_recipe, override
 
     run.console.quiet = not is_first()
-    chosen = override(load_recipe(recipe), {"data": run.data} | run.fields)
+    chosen = override(ignoring(load_recipe(recipe), ignored), {"data": run.data} | run.fields)
     train_set, test_set = (
         load_dataset(run.data, half, size=chosen.size, margin=chosen.margin) for half in ("train", "test")
     )
+    train_set = with_regions(train_set, chosen.ignore, test_set)
     train_set = train_set if run.limit is None else train_set[: run.limit]
     run.console.print(f"{train_set!r}\nwriting to {run.folder}")
     model = build_model(chosen.model, train_set, chosen.training)

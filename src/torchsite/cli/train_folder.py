@@ -9,6 +9,7 @@ from torchsite.cli.terminal import Terminal, say_figures, watching
 
 if TYPE_CHECKING:
     from torchsite.autotrain import Prepared
+    from torchsite.evaluation.audit import Audit
     from torchsite.training import Callback, Fitted
 
 
@@ -43,6 +44,7 @@ class Choice:
     minutes: float
     poses: str
     labels: Path | None
+    ignore: tuple[str, ...]
     folds: int
     kinds: tuple[str, ...]
     gallery: bool
@@ -51,7 +53,7 @@ class Choice:
 
 def train_by_choice(run: Run, choice: Choice) -> dict[str, Any]:
     """Everything that `torchsite train FOLDER` does; what was found, for JSON."""
-    from torchsite.autotrain import examine_prepared, prepare, train_prepared
+    from torchsite.autotrain import audit_prepared, examine_prepared, prepare, train_prepared
     from torchsite.training.gallery import add_gallery
 
     folder, console = run.folder, run.console
@@ -61,6 +63,7 @@ def train_by_choice(run: Run, choice: Choice) -> dict[str, Any]:
         changes=run.fields,
         poses=choice.poses,
         labels=choice.labels,
+        ignore=choice.ignore,
         folder=folder if run.resume else None,
         limit=run.limit,
         progress=console.is_terminal,
@@ -78,29 +81,37 @@ def train_by_choice(run: Run, choice: Choice) -> dict[str, Any]:
     if choice.report:
         with watching("measuring") as watch:
             result = examine_prepared(prepared, fitted, watch)
+        with watching("looking for shortcuts") as watch:
+            audited = audit_prepared(prepared, fitted, watch)
         result = replace(result, values={**result.values, **folds})
-        said |= write_page(prepared, fitted, result, console)
+        said |= write_page(prepared, fitted, result, audited, console)
     return said
 
 
 def write_page(
-    prepared: "Prepared", fitted: "Fitted[Any]", result: Any, console: "Terminal"
+    prepared: "Prepared", fitted: "Fitted[Any]", result: Any, audited: "Audit | None", console: "Terminal"
 ) -> dict[str, Any]:
-    """Write the examination and its page into the run's folder, and print its figures."""
+    """Write the examination, the audit and their page into the run's folder, and print the figures."""
+    from torchsite.evaluation.audit_files import to_file
     from torchsite.evaluation.illustrate import illustrate
     from torchsite.report import write_report
     from torchsite.report.format import headline
 
     folder, several = fitted.folder, prepared.test.multi_hot is not None
     result.save(folder / "examination.json")
-    page = write_report(result, illustrate(fitted.model, prepared.test, result), folder / "report.html")
-    figures: Mapping[str, Any]
+    shown = illustrate(fitted.model, prepared.test, result)
+    page = write_report(result, shown, folder / "report.html", audit=audited)
+    figures: dict[str, Any]
     if several:
         figures = {name: result.values[name] for name in ("labels", "mean", "right_answers")}
         say_labels(result.values["labels"], console)
     else:
         figures = headline(result)
         say_figures(figures, console)
+    if audited is not None:
+        to_file(audited, str(folder / "model")).save(folder / "audit.json")
+        figures |= {"shortcuts": audited.verdicts}
+        console.print("\n".join(audited.verdicts))
     console.print(f"report: {page}\nnext:   torchsite explain PICTURE --model {folder / 'model'}")
     return {"report": str(page), "figures": figures}
 

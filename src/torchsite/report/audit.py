@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from torchsite.data import to_float
-from torchsite.evaluation.audit import CONTENT, Audit
+from torchsite.evaluation.audit import Audit, strongest_first
+from torchsite.evaluation.audit_groups import CONTENT, box_of
 from torchsite.evaluation.pieces import strongest_window
 from torchsite.evaluation.verdicts import called, percent
 from torchsite.files import write_atomically
@@ -45,7 +46,7 @@ def write_audit(audits: Audit | Sequence[Audit], path: Path | str) -> Path:
 
 def audit_figures(audit: Audit) -> dict[str, Figure]:
     """The figures of the page by name."""
-    shown = _strongest_first(audit.groups)[:MOST_SHOWN]
+    shown = strongest_first(audit.groups)[:MOST_SHOWN]
     tried = [group for group in shown if group["pasting"] is not None]
     figures = {"groups": draw_groups(audit, shown)}
     if tried:
@@ -82,8 +83,8 @@ def crops(audit: Audit, group: Mapping[str, Any], n: int = N_CROPS) -> list[Tens
 
 def around(mask: Tensor) -> tuple[slice, slice]:
     """The rows and columns of the smallest rectangle that holds a mask."""
-    rows, cols = (mask.any(axis).nonzero()[:, 0] for axis in (1, 0))
-    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(cols[0]), int(cols[-1]) + 1)
+    left, top, right, bottom = box_of(mask)
+    return slice(top, bottom), slice(left, right)
 
 
 def _stands(audit: Audit, group: Mapping[str, Any]) -> Raster:
@@ -97,7 +98,7 @@ def _tile(picture: Tensor) -> Raster:
 
 def audit_tables(audit: Audit) -> dict[str, Table]:
     """All figures of all groups."""
-    groups = _strongest_first(audit.groups)
+    groups = strongest_first(audit.groups)
     header = ["group", "class", "in its pictures", "evidence", "area", "stands", "stands out"]
     rows = [
         [
@@ -137,7 +138,7 @@ def _methods(audits: Sequence[Audit]) -> Table:
     """What stands out by the maps of each method, and its strongest group."""
     rows = []
     for audit in audits:
-        best = _strongest_first(audit.groups)[0]
+        best = strongest_first(audit.groups)[0]
         turns = best["pasting"]["turns"] if best["pasting"] else {"value": None}
         found = ", ".join(f"{called(group)} of {group['class']}" for group in audit.found) or "nothing"
         strongest = f"{called(best)} of {best['class']}"
@@ -174,9 +175,3 @@ def _cards(audit: Audit) -> list[tuple[str, str, str]]:
         ),
         ("maps", maps, "relative to all classes" if maps == "its own" else "of the method"),
     ]
-
-
-def _strongest_first(groups: Groups) -> list[Mapping[str, Any]]:
-    """Groups that stand out first, then by what they turn."""
-    turned = {g["number"]: g["pasting"]["turns"]["value"] if g["pasting"] else 0.0 for g in groups}
-    return sorted(groups, key=lambda g: (not g["found"], -turned[g["number"]], g["number"]))

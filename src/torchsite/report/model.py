@@ -15,15 +15,18 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from torchsite.evaluation.audit import Audit, strongest_first
 from torchsite.evaluation.illustrate import Illustrations, LabelIllustrations
 from torchsite.files import write_atomically
 from torchsite.model.drawing import png
 from torchsite.report import charts, findings, sheets
+from torchsite.report.audit import draw_groups
 from torchsite.report.comparison import draw, notes, to_rows
 from torchsite.report.format import estimate, number
 from torchsite.report.page import Table, prose, render
 from torchsite.results import Result
 
+N_GROUPS = 6  # of an audit
 SCORES = ("raw", "floor", "calibrated", "centred")
 
 
@@ -33,12 +36,14 @@ def write_report(
     path: Path | str,
     *,
     figures: Mapping[str, Figure] | None = None,
+    audit: Audit | None = None,
 ) -> Path:
     """Write the report of an examination as one HTML file; `shown` are its pictures and maps.
 
-    `figures` are those of `report_figures`, if they have been drawn already.
+    `figures` are those of `report_figures`, if they have been drawn already; of an audit its sentences and
+    strongest groups are shown.
     """
-    figures = report_figures(result, shown) if figures is None else figures
+    figures = dict(report_figures(result, shown) if figures is None else figures)
     n_classes = len(result.config["model"]["classes"])
     if "labels" in result.values:
         answers = f"{n_classes} labels, of which several may be true of a picture, or none"
@@ -48,6 +53,9 @@ def write_report(
         answers = f"{n_classes} classes, in {poses}"
         text, tables = class_prose(result), class_tables(result)
     cards, said = findings.key_figures(result), findings.findings(result)
+    if audit is not None:
+        figures["audit"] = draw_groups(audit, strongest_first(audit.groups)[:N_GROUPS])
+        said = [*said, *audit.verdicts]
     page = render(result, text, figures, tables, cards, said, answers)
     return write_atomically(Path(path), page)
 

@@ -1,11 +1,12 @@
 """How many pictures a report looks at follows from the time that training has left."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pytest
 
-from torchsite.autotrain.prepare import PER_COMPARED, PER_PROBED, PER_VALIDATION, affordable
+from tagged import Colours, coloured
+from torchsite.autotrain.prepare import PER_COMPARED, PER_PROBED, PER_VALIDATION, affordable, audit_prepared
 
 N = 400
 
@@ -46,3 +47,23 @@ def test_less_time_shows_fewer_pictures_but_never_none():
     assert all(a > b > 0 for a, b in zip(many, few, strict=True))
     late = afforded_in(Left(-60.0, validation=400.0))
     assert late == (20, 10, 8)
+
+
+def audited(validation, n=60, labels=3):
+    """The audit of a model that trusts a tag, as its report would have it."""
+    data, _ = coloured(n)
+    data = replace(data, labels=data.labels % labels)
+    left = Left(60.0)
+    left.test = data
+    return audit_prepared(left, SimpleNamespace(model=Colours(), validation_seconds=validation))
+
+
+def test_an_audit_is_made_where_seconds_suffice_and_looks_at_as_many_as_they_allow():
+    fast, slow = audited(0.1), audited(1.2)
+    assert fast.result.config["n_probed"] > slow.result.config["n_probed"] == 8
+    assert fast.result.config["method"] == "grad_cam"
+    assert audited(60.0) is None
+
+
+def test_there_is_no_audit_of_too_few_pictures():
+    assert audited(0.1, n=9) is None

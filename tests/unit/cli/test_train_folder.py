@@ -9,7 +9,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from torchsite.cli import app
-from torchsite.errors import ConfigError
+from torchsite.errors import ConfigError, DataError
 from torchsite.model import SITE
 from torchsite.training.recipes import load_recipe
 
@@ -115,3 +115,20 @@ def test_a_wrong_board_is_an_error_before_any_work(photos, tmp_path):
     with pytest.raises(ConfigError, match="'wandb'"):
         run("train", photos, "--log", "wanbd", "--out", tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_regions_of_a_folder_are_ignored_and_stay_in_the_recipe(photos, tmp_path):
+    """Boxes of all pictures: those to test with are passed over. Without any the term would refuse them."""
+    boxes, folder = tmp_path / "boxes.json", tmp_path / "run"
+    boxes.write_text(
+        json.dumps({f"{name}/{i}.png": [[0, 0, 6, 6]] for name in ("red", "blue") for i in range(30)})
+    )
+    words = ("train", photos, "--minutes", 0.1, "--no-report", "--no-gallery", "--out", folder, *TINY)
+    run(*words, "--ignore", boxes, "--terms.ignored_regions.weight", 0.5)
+    recipe = load_recipe(folder / "recipe.yaml")
+    assert recipe.ignore == (str(boxes),)
+    assert (recipe.training.terms[-1].name, recipe.training.terms[-1].weight) == ("ignored_regions", 0.5)
+    for wrong in ({"red/99.png": [[0, 0, 6, 6]]}, {"red/1.png": [[0, 0, 99, 6]]}, {"red/1.png": []}):
+        boxes.write_text(json.dumps(wrong))
+        with pytest.raises(DataError):
+            run(*words[: -len(TINY)], "--ignore", boxes)

@@ -7,7 +7,8 @@ import torchsite as ts
 from tagged import Colours, coloured, true_maps, upper_left
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, DataError, NotApplicableError, ShapeError
-from torchsite.evaluation.audit import limit_of, places
+from torchsite.evaluation.audit import limit_of
+from torchsite.evaluation.audit_groups import places
 from torchsite.evaluation.pieces import find_pieces, group_pieces, piece_side
 from torchsite.evaluation.probes import elsewhere, quotient
 from torchsite.metrics import plain
@@ -108,6 +109,41 @@ def test_regions_of_too_few_pictures_are_named(tagged):
     _, data, tags = tagged
     few = tags & (torch.arange(len(data)) < 12)[:, None, None]
     assert "blue" in ts.audit(Colours(), data, explain=true_maps, regions=few).verdicts[-1]
+
+
+def test_a_group_is_found_again_in_other_pictures(tagged):
+    audit, _, _ = tagged
+    other, tags = coloured(60, seed=1)
+    (group,) = [group for group in audit.found if group["kind"] == "content"]
+    regions = audit.regions_in(other, group["number"])
+    assert (regions & tags).sum() > 0.9 * tags.sum()
+    assert not regions[other.labels != 2].any()
+    rest = [one["number"] for one in contents(audit, "blue") if not one["found"]]
+    assert all((audit.regions_in(other, number) & tags).sum() < 0.2 * tags.sum() for number in rest)
+
+
+def test_a_place_is_found_again_in_all_pictures_of_its_class(tagged):
+    audit, _, _ = tagged
+    other, _ = coloured(60, seed=1)
+    for group in audit.groups:
+        if group["kind"] in ("frame", "corners", "fixed spot"):
+            regions = audit.regions_in(other, group["number"])
+            own = other.labels == other.classes.index(group["class"])
+            assert (regions.flatten(1).any(1) == own).all()
+            assert torch.equal(regions[own][0], audit.parts[group["number"]].masks[0])
+
+
+def test_groups_that_cannot_be_found_again_are_refused(tagged):
+    audit, data, _ = tagged
+    (given,) = [group["number"] for group in audit.groups if group["kind"] == "regions"]
+    others = Dataset(data.images, data.labels, ("a", "b", "c"))
+    for error, number, where in (
+        (NotApplicableError, given, data),
+        (ConfigError, 99, data),
+        (DataError, 1, others),
+    ):
+        with pytest.raises(error):
+            audit.regions_in(where, number)
 
 
 def test_pieces_do_not_overlap_and_are_the_strongest_first():

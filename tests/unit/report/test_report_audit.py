@@ -7,6 +7,7 @@ import pytest
 
 import torchsite as ts
 from tagged import Colours, coloured, true_maps, upper_left
+from torchsite.report import write_report
 from torchsite.report.audit import audit_figures, audit_tables, crops, write_audit
 
 
@@ -42,3 +43,12 @@ def test_pieces_of_the_tag_are_the_tag(audits):
         assert piece.shape == (3, 4, 4)
         assert (piece[0] == 1).all()
         assert (piece[1] == 0).all()
+
+
+def test_a_report_has_the_sentences_and_strongest_groups_of_an_audit(audits, case, shown, figures, tmp_path):
+    pages = [
+        write_report(case[2], shown, tmp_path / f"{i}.html", figures=figures, audit=audit).read_text()
+        for i, audit in enumerate((None, audits[0]))
+    ]
+    assert pages[1].count("<svg") == pages[0].count("<svg") + 1
+    assert all(said in unescape(pages[1]) and said not in unescape(pages[0]) for said in audits[0].verdicts)
