@@ -17,9 +17,13 @@ import torch
 import uvicorn
 from screens import DESK, LONG_NAMES
 
+from torchsite.data import load_dataset
 from torchsite.errors import ConfigError
+from torchsite.evaluation.audit import audit
+from torchsite.evaluation.audit_files import to_file
 from torchsite.model import SITE, load
 from torchsite.web import create_app
+from torchsite.web.groups import groups_of
 from torchsite.web.library import Library, Served
 from torchsite.web.page import write_page
 from torchsite.web.runtime import runtime_files
@@ -96,10 +100,10 @@ def site(tmp_path_factory):
         pytest.skip(f"no ONNX Runtime for browsers: {error}")
     servers = {}
 
-    def written(name):
+    def written(name, model=None, audits=()):
         if name not in servers:
             folder = tmp_path_factory.mktemp(name)
-            write_page(load(name), name, folder, runtime)
+            write_page(model or load(name), name, folder, runtime, audits=audits)
             servers[name] = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
             threading.Thread(target=servers[name].serve_forever, daemon=True).start()
         return f"http://127.0.0.1:{servers[name].server_address[1]}"
@@ -152,6 +156,30 @@ def opened_alone(browser, site):
             return stack.enter_context(watched(browser, site(name)))(address, **options)
 
         yield open_page
+
+
+@pytest.fixture(scope="session")
+def audited(tmp_path_factory):
+    """A small model of digits, and the file of its audit."""
+    options = {"widths": [4, 4, 4], "code": 8, "trunk": [4, 4, 4]}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        model = SITE("identity", "lateral", 10, image_shape=(1, 28, 28), generator_options=options).eval()
+    found = audit(model, load_dataset("mnist_sample", "test"), limit=8, n_probed=8)
+    return model, to_file(found, "digits").save(tmp_path_factory.mktemp("audit") / "audit.json")
+
+
+@pytest.fixture(params=["server", "browser"])
+def opened_with_groups(request, browser, audited, site):
+    """A function that opens the page of a model that was audited, with a server or without."""
+    model, path = audited
+    with ExitStack() as stack:
+        if request.param == "server":
+            served = Served("digits", model, samples_for(model.config), groups_of([model], [path])[0])
+            place = stack.enter_context(serving(Library({"digits": served})))
+        else:
+            place = site("digits", model, [path])
+        yield stack.enter_context(watched(browser, place))
 
 
 @contextmanager

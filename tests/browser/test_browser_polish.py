@@ -170,3 +170,29 @@ def test_the_camera_gives_pictures_to_the_server_too(opened):
     assert "image=" in page.url
     page.locator("#tab-samples").click()
     assert page.locator("#video").evaluate("video => video.srcObject") is None
+
+
+def test_a_group_shows_its_pictures_and_opens_under_the_brush(opened_with_groups):
+    page = opened_with_groups()
+    settled(page)
+    expect(page.locator("#brushed")).to_be_hidden()
+    page.locator("#tab-groups").click()
+    groups = page.locator("#group option")
+    assert 0 < groups.count() <= 12
+    for number in (0, groups.count() - 1):
+        page.locator("#group").select_option(index=number)
+        name = groups.nth(number).inner_text()
+        expect(page.locator("#group-said")).to_contain_text(f"“{name.split(' of ')[1].split(':')[0]}”")
+        assert 0 < page.locator("#group-pictures img").count() <= 6
+    page.locator("#group-pictures button").first.click()
+    expect(page.locator("#brushed")).to_be_visible()
+    expect(page.locator("#explained")).to_have_text(name.split(" of ")[1].split(":")[0])
+    expect(page.locator("#brushed-share")).not_to_have_text("0.0 %")
+    page.locator("#unhide").click()
+    expect(page.locator("#brushed")).to_be_hidden()
+
+
+def test_without_an_audit_there_are_no_groups(opened):
+    page = opened()
+    settled(page)
+    expect(page.locator("#tab-groups")).to_be_hidden()

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from torchsite.cli.inputs import open_site
-from torchsite.cli.terminal import AsJson, ModelName, Samples, say_json, terminal
+from torchsite.cli.terminal import AsJson, Audits, ModelName, Samples, say_json, terminal
 
 LIMIT = 25_000_000
 
@@ -15,6 +15,7 @@ def page(
     model: ModelName,
     out: Annotated[Path, typer.Option(help="The folder to write.")],
     data: Samples = None,
+    audit: Audits = None,
     runtime: Annotated[
         Path | None,
         typer.Option(help="An onnxruntime-web package that is there already: .tgz or folder.", exists=True),
@@ -39,7 +40,7 @@ def page(
     console = terminal(stderr=as_json)
     loaded = open_site(model)
     samples = [load_dataset(name, "test") for name in data or []]
-    written = write_page(loaded, name_of(Path(model)), out, runtime_files(runtime), samples)
+    written = write_page(loaded, name_of(Path(model)), out, runtime_files(runtime), samples, audit or ())
     console.print(f"{out}: {written.bytes / 1e6:.1f} MB; its model differs by {written.max_difference:.2g}")
     if written.bytes > LIMIT:
         console.print(f"note: more than {LIMIT / 1e6:.0f} MB: visitors wait longer for the first view")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from torchsite.cli.terminal import Samples, terminal
+from torchsite.cli.terminal import Audits, Samples, terminal
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
@@ -16,6 +16,7 @@ def serve(
         list[Path] | None, typer.Option(help="Folder of a model of yours; may be repeated.", exists=True)
     ] = None,
     data: Samples = None,
+    audit: Audits = None,
     host: Annotated[str, typer.Option(help="Address to listen at; only this machine unless told.")] = LOCAL[
         0
     ],
@@ -43,7 +44,7 @@ def serve(
 
         torch.set_num_threads(threads)
     samples = [load_dataset(name, "test") for name in data or []]
-    library = Library.open(model or [], samples)
+    library = Library.open(model or [], samples, audit or [])
 
     def ready(address: str) -> None:
         console.print(f"models:   {', '.join(library.models)}")

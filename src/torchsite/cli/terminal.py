@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,6 +31,10 @@ Seed = Annotated[int, typer.Option(help="Of the pictures drawn, their poses, and
 Samples = Annotated[
     list[str] | None,
     typer.Option("--data", help="Data set or folder whose test pictures are the samples; may be repeated."),
+]
+Audits = Annotated[
+    list[Path] | None,
+    typer.Option("--audit", help="JSON of `torchsite audit`: its groups are shown; may be repeated."),
 ]
 
 

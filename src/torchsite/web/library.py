@@ -14,9 +14,10 @@ from torchsite.errors import ConfigError, NotApplicableError, did_you_mean
 from torchsite.evaluation.methods import applies
 from torchsite.model import SITE, BlackBox, load_classifier, shipped_models
 from torchsite.model.config import ModelConfig
+from torchsite.web.groups import groups_of
 from torchsite.web.problems import ProblemError
 from torchsite.web.samples import Samples, samples_for
-from torchsite.web.schemas import GalleryOut, MethodOut, ModelOut
+from torchsite.web.schemas import GalleryOut, GroupOut, MethodOut, ModelOut
 
 OWN = "self_explanation"
 N_PARTNERS, N_PARTNERS_SLOW = 8, 2  # pictures that the floor is a mean over
@@ -29,6 +30,7 @@ class Served:
     name: str
     model: SITE | BlackBox
     samples: Samples
+    groups: Sequence[GroupOut] = ()
     _explainers: dict[str, Attribution] = field(default_factory=dict)
     _partners: dict[str, Tensor] = field(default_factory=dict)
 
@@ -78,7 +80,9 @@ class Library:
     models: Mapping[str, Served]
 
     @classmethod
-    def open(cls, folders: Sequence[Path] = (), datasets: Sequence[Dataset] = ()) -> "Library":
+    def open(
+        cls, folders: Sequence[Path] = (), datasets: Sequence[Dataset] = (), audits: Sequence[Path] = ()
+    ) -> "Library":
         """The shipped models and those in the given folders, which are named after their folder."""
         places = dict(shipped_models())
         for folder in folders:
@@ -86,7 +90,10 @@ class Library:
                 f"{name_of(folder)}-{n}" if n > 1 else name_of(folder) for n in range(1, len(places) + 2)
             )
             places[next(name for name in names if name not in places)] = folder
-        return cls({name: _served(name, folder, datasets) for name, folder in places.items()})
+        served = [_served(name, folder, datasets) for name, folder in places.items()]
+        for one, groups in zip(served, groups_of([one.model for one in served], audits), strict=True):
+            one.groups = groups
+        return cls({one.name: one for one in served})
 
     def __getitem__(self, name: str) -> Served:
         if name not in self.models:
@@ -140,6 +147,7 @@ class Library:
                 for name in served.methods()
             ],
             companions=self.companions(served),
+            groups=list(served.groups),
             draw=tuple(config.image_shape) == (1, 28, 28),
         )
 

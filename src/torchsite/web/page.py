@@ -25,6 +25,7 @@ from torchsite.model.export import export_onnx
 from torchsite.model.gallery import Gallery
 from torchsite.shapes import Images
 from torchsite.version import __version__
+from torchsite.web.groups import groups_of
 from torchsite.web.library import N_PARTNERS, OWN, Library, Served
 from torchsite.web.pictures import png
 from torchsite.web.runtime import LICENCE, MACHINE, SCRIPT
@@ -49,10 +50,16 @@ class WrittenPage:
 
 
 def write_page(
-    model: SITE, name: str, folder: Path, runtime: Mapping[str, bytes], datasets: Sequence[Dataset] = ()
+    model: SITE,
+    name: str,
+    folder: Path,
+    runtime: Mapping[str, bytes],
+    datasets: Sequence[Dataset] = (),
+    audits: Sequence[Path] = (),
 ) -> WrittenPage:
     """Write everything that the page needs; `runtime` are the files of `runtime_files`."""
-    served = Served(name, model, samples_for(model.config, datasets))
+    (groups,) = groups_of([model], audits)
+    served = Served(name, model, samples_for(model.config, datasets), groups)
     outputs = ["logits", "evidence"] + ["features"] * model.pixels_are_features
     outputs += ["prototypes"] * (model.pixels_are_features or model.gallery is not None)
     exported = export_onnx(model, folder / "page" / "model.onnx", tuple(outputs))
@@ -76,7 +83,7 @@ def description(served: Served) -> dict[str, Any]:
     assert isinstance(model, SITE)
     _, height, width = model.config.image_shape
     rows, cols = model.feature_shape[1:]
-    about = Library({served.name: served}).describe(served).model_dump()
+    about = Library({served.name: served}).describe(served).model_dump(by_alias=True)
     about["methods"] = [method for method in about["methods"] if method["name"] == OWN]
     return {
         "version": __version__,

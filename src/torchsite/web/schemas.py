@@ -135,6 +135,23 @@ class GalleryOut(BaseModel):
     n_exemplars: int
 
 
+class GroupPicture(BaseModel):
+    """A picture in which a group stands, and where: as `image` and `hidden` of a question."""
+
+    image: str
+    hidden: str
+
+
+class GroupOut(BaseModel):
+    """A group of the evidence for a class, as an audit has found it."""
+
+    name: str
+    of: str = Field(alias="class", serialization_alias="class", description="The class.")
+    found: bool = Field(description="Whether it stands out.")
+    said: str
+    pictures: list[GroupPicture]
+
+
 class ModelOut(BaseModel):
     """A model that can be asked."""
 
@@ -152,6 +169,7 @@ class ModelOut(BaseModel):
     max_shift: float = Field(description="The largest shift in training, as a fraction of the shorter side.")
     methods: list[MethodOut]
     companions: list[str] = Field(description="Other models of the same pictures and classes.")
+    groups: list[GroupOut] = Field(description="What its evidence stands on; empty without an audit.")
     draw: bool = Field(description="Whether drawings with a pen suit the model.")
 
 

@@ -56,10 +56,11 @@ function showState() {
   stage.draw();
 }
 
-function choosePicture({ sample = null, image = null }) {
+function choosePicture({ sample = null, image = null, of = null, hidden = null }) {
   page.runnerUp = null;
-  page.mask = null;
-  change({ sample, image, of: null, against: null, hidden: null });
+  Object.assign(page.state, { hidden });
+  takeMask();
+  change({ sample, image, of, against: null });
   showPicture();
 }
 

@@ -2,12 +2,13 @@
 
 import { Camera } from "./camera.js";
 import { byId, make } from "./dom.js";
+import { Groups } from "./groups.js";
 import { Pad } from "./pad.js";
 
-const TABS = ["samples", "upload", "camera", "draw"];
+const TABS = ["samples", "upload", "camera", "draw", "groups"];
 
 export class Sources {
-  /** `chosen({sample})`, `chosen({image})`, or `sent(file, invert)` for a file that must be prepared. */
+  /** `chosen({sample})`, `chosen({image, …})`, or `sent(file, invert)` for a file that must be prepared. */
   constructor(chosen, sent) {
     Object.assign(this, { chosen, sent, file: null, drawable: false });
     TABS.forEach((name) => byId(`tab-${name}`).addEventListener("click", () => this.#open(name)));
@@ -27,6 +28,7 @@ export class Sources {
     });
     this.pad = new Pad(byId("pad"), (image) => chosen({ image }));
     this.camera = new Camera((picture) => this.#take(picture, "camera"));
+    this.groups = new Groups(chosen);
     byId("tab-camera").hidden = !Camera.possible;
     byId("clear").addEventListener("click", () => this.pad.clear());
   }
@@ -37,7 +39,8 @@ export class Sources {
     this.drawable = model.draw;
     byId("tab-draw").hidden = !model.draw;
     byId("invert-line").hidden = model.image_shape[0] !== 1;
-    if (!model.draw && !byId("draw").hidden) this.#open("samples");
+    this.groups.begin(model.groups);
+    for (const name of ["draw", "groups"]) if (byId(`tab-${name}`).hidden && !byId(name).hidden) this.#open("samples");
     byId("samples").replaceChildren(
       ...samples.map((sample) =>
         make(
