@@ -20,7 +20,10 @@ def audit(
     methods: Annotated[
         str, typer.Option(help="Whose maps, separated by commas; the model's own, or Grad-CAM without any.")
     ] = "",
-    limit: Annotated[int, typer.Option(min=8, help="At most so many pictures of each class.")] = 100,
+    limit: Annotated[
+        int,
+        typer.Option(min=8, help="At most so many pictures of each class; half of them, or 50, are tried."),
+    ] = 100,
     out: Annotated[
         Path, typer.Option(help="The HTML file to write; the numbers stand beside it as JSON.")
     ] = Path("audit.html"),
@@ -51,13 +54,11 @@ def audit(
     loaded = open_model(model)
     examined = open_data(data, split, loaded)
     masks = None if regions is None else centre(read_regions(regions, examined), examined.size)
-    found = []
+    found, options = [], {"limit": limit, "n_probed": max(50, limit // 2), "seed": seed}
     for method in names(methods) or ["self_explanation" if isinstance(loaded, SITE) else "grad_cam"]:
         with watching(method) as watch:
             explain = None if method == "self_explanation" else method
-            found.append(
-                run(loaded, examined, explain=explain, regions=masks, limit=limit, seed=seed, watch=watch)
-            )
+            found.append(run(loaded, examined, explain=explain, regions=masks, watch=watch, **options))
     page, numbers = write_audit(found, out), to_file(found[0], model).save(out.with_suffix(".json"))
     if as_json:
         say_json(
