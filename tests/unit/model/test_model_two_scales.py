@@ -38,8 +38,11 @@ def pictures(n: int = 2, seed: int = 0, side: int = SIDE) -> torch.Tensor:
     return torch.rand(n, 3, side, side, generator=make_rng(seed))
 
 
-def evidence_by_scale(model: SITE, images: torch.Tensor) -> torch.Tensor:
-    return model.generator.by_scale(model.features(images), model.bound_prototypes)[0]
+def evidence_of_parts(model: SITE, images: torch.Tensor) -> torch.Tensor:
+    n = model.generator.n_parts
+    return torch.einsum(
+        "ndrc,kd->nkrc", model.features(images)[:, :n], model.bound_prototypes(model.generator.templates)
+    )
 
 
 def test_the_folded_network_is_the_published_one() -> None:
@@ -92,7 +95,7 @@ def test_evidence_of_parts_depends_on_nothing_farther_than_they_see() -> None:
     after = before.clone()
     after[:, :, : side // 2] = 0.5
     with torch.no_grad():
-        parts = [evidence_by_scale(model, images)[:, 0] for images in (before, after)]
+        parts = [evidence_of_parts(model, images) for images in (before, after)]
     rows = torch.arange(side // 4) * 4 + 2
     far = rows - SEEN // 2 - 4 >= side // 2
     near = rows < side // 2
@@ -161,3 +164,31 @@ def test_parts_must_leave_features_for_the_whole() -> None:
             pretrained=False,
             generator_options={"parts": 80},
         )
+
+
+def test_prototypes_are_bounded_mixtures_of_patterns() -> None:
+    model = make_model()
+    with torch.no_grad():
+        model.generator.mixture.mul_(100)  # far beyond the bound, as training may push it
+        run = model.run(pictures())
+        _, patterns = model.generator.read(run.features)
+        mixed, prototypes = torch.einsum("kdj,njrc->nkdrc", model.generator.shares, patterns), run.prototypes
+    assert float(prototypes.abs().max()) <= 1
+    whole = prototypes[:, :, model.generator.n_parts :, ::2, ::2]
+    torch.testing.assert_close(whole, mixed, rtol=1e-4, atol=1e-4)
+
+
+def test_another_activation_is_refused() -> None:
+    model = SITE(
+        "two_scales", "two_scales", 3, image_shape=(3, SIDE, SIDE), pretrained=False, activation="sigmoid"
+    )
+    with pytest.raises(ConfigError):
+        model(pictures())
+
+
+def test_training_and_evaluation_bound_the_features_alike() -> None:
+    model = make_model()
+    expected = model.features(pictures())
+    model.train()
+    with evaluating(model.feature_extractor):  # batch norms as before, the model itself in training
+        torch.testing.assert_close(model.features(pictures()), expected, rtol=1e-4, atol=1e-5)
