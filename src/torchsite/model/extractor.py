@@ -9,6 +9,7 @@ One that derives from `FeatureExtractor` can say more; for all others the defaul
 | `pixels` | False; True if the features are the pixels | the model, which bounds and scales other features |
 | `pretrained`, `load_pretrained()` | False: it starts from random weights | the model, when it is new |
 | `evidence_gain` | 1 | the model: how much more than 1/√d the product of features and prototypes counts |
+| `bounded(images)` | not there | SITE in training: features after a tanh, by a shorter way than through it |
 | `parameter_groups()` | one group, at the full learning rate | the optimiser |
 | `stride(image_shape)` | found by trying a larger picture | the model, when a picture has another size |
 """

@@ -131,7 +131,6 @@ class SITE(ImageClassifier):
         self.product_scale = config.product_scale or (1.0 if pixels else gain * (depth * rows * cols) ** -0.5)
         self.config = replace(self.config, activation=activation, product_scale=self.product_scale)
         self.bce_slope = BCE_SLOPE[activation]  # maps raw prototypes to logits: (tanh(r) + 1)/2 = σ(2r)
-        self.bounded = getattr(self.feature_extractor, "bounded", None) if activation == "tanh" else None
         self.bound_features = nn.Identity() if pixels else ACTIVATIONS[activation]()
         self.generator = (
             build_generator(generator, self.feature_shape, config.n_classes, config.generator_options)
@@ -184,9 +183,10 @@ class SITE(ImageClassifier):
 
     def features(self, images: Images) -> Features:
         """z = F1(x), bounded."""
-        if self.training and self.bounded is not None:
-            self._check(images)
-            return self.bounded(self.normalise(images)).to(images.dtype)
+        shorter = getattr(self.feature_extractor, "bounded", None)
+        if shorter is not None and self.training and isinstance(self.bound_features, nn.Tanh):
+            self._check(images)  # in training nobody looks at what the layer that bounds is given
+            return shorter(self.normalise(images)).to(images.dtype)
         return self.bound_features(self.extract(images).to(images.dtype))
 
     def run(self, images: Images) -> Forward:
