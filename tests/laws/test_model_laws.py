@@ -23,6 +23,7 @@ GENERATOR_OPTIONS = {
     "lateral": {"widths": (4, 5), "code": 6, "trunk": (4, 5)},
     "spatial": {"widths": (4, 5), "trunk": (4, 5)},
     "two_scales": {"widths": (4, 5), "trunk": (4, 5)},
+    "shared_patterns": {"widths": (4, 5), "trunk": (4, 5)},
     "constant": {},
 }
 BOUND = {torch.float32: 1e-4, torch.float64: 1e-10}

@@ -17,6 +17,7 @@ from torchsite.errors import ConfigError
 from torchsite.model.blocks import build_by_name, conv_block, halvings, upsample
 from torchsite.model.encoder import CODE, WIDTHS, Encoder, SpatialEncoder, channels_last
 from torchsite.model.extractor import tried
+from torchsite.model.shared_patterns import SharedPatterns
 from torchsite.model.spatial_generator import SpatialGenerator
 from torchsite.model.two_scale_generator import TwoScaleGenerator
 from torchsite.modes import evaluating
@@ -83,6 +84,7 @@ GENERATORS: dict[str, Callable[..., nn.Module]] = {
     "lateral": LateralGenerator,
     "spatial": SpatialGenerator,
     "two_scales": TwoScaleGenerator,
+    "shared_patterns": SharedPatterns,
 }
 
 

@@ -1,10 +1,10 @@
 """Prototypes for features at two scales (`two_scales.py`), and the evidence of each scale.
 
-    w_i = [ c_i ; Σ_j a_ij p_j(z_whole) ]        Σ_j |a_ij| ≤ 1, |p_j| ≤ 1
+    w_i = [ c_i ; G_i(z_whole) / √8 ]
 
-A small part has one prototype for each class, the same everywhere. The prototypes of the whole are mixtures
-of a few patterns p_j, which are drawn once for all classes. So the evidence is a 1×1 convolution of the
-features of parts, and one of the products p_j ⊙ z: next to nothing, however many classes there are.
+A small part has one prototype for each class, the same everywhere: the evidence of parts is a 1×1
+convolution, which costs next to nothing, however many classes there are. The prototypes of the whole are
+drawn by the spatial generator.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,9 +17,11 @@ from torch import Tensor, nn
 
 from torchsite.errors import ConfigError
 from torchsite.model.encoder import SPATIAL_WIDTHS
-from torchsite.model.spatial_generator import SpatialTrunk
-from torchsite.model.two_scales import SHRINKING, atanh, spread, wide
+from torchsite.model.spatial_generator import SpatialGenerator
+from torchsite.model.two_scales import NEARLY, SHRINKING, shrunk, spread, wide
 from torchsite.shapes import Features, Logits, Maps, Prototypes, Size
+
+ScaledEvidence = Float[Tensor, "batch scales classes rows cols"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +77,7 @@ class ScaledForward:
 
 
 class TwoScaleGenerator(nn.Module):
-    """Constant prototypes of the first `parts` features (unless told four fifths), mixed ones of the rest."""
+    """Constant prototypes of the first `parts` features (unless told four fifths), drawn ones of the rest."""
 
     any_size = True
 
@@ -92,42 +94,59 @@ class TwoScaleGenerator(nn.Module):
         self.n_parts = depth * 4 // 5 if parts is None else parts
         if not 0 <= self.n_parts < depth:
             raise ConfigError(f"parts: expected fewer than the {depth} features, got {parts}")
+        self.templates = nn.Parameter(torch.randn(n_classes, self.n_parts))
         coarse = ((size[0] + 1) // 2, (size[1] + 1) // 2)
-        self.templates = nn.Parameter(torch.randn(n_classes, self.n_parts) / 10)
-        self.trunk = SpatialTrunk(depth - self.n_parts, coarse, widths, trunk)
-        self.mixture = nn.Parameter(torch.randn(n_classes, depth - self.n_parts, trunk[-1]) / trunk[-1])
+        self.drawing = self.prepare(depth - self.n_parts, coarse, n_classes, widths, trunk)
+
+    def prepare(
+        self, depth: int, size: Size, n_classes: int, widths: Sequence[int], trunk: Sequence[int]
+    ) -> nn.Module:
+        """What draws the prototypes of the features of the whole, of which there are `depth`."""
+        return SpatialGenerator(depth, size, n_classes, widths, trunk)
 
     def forward(self, features: Features) -> Prototypes:
-        """Raw prototypes of all classes: a tanh is to bound them."""
-        _, patterns = self.read(features)
-        mixed = atanh(torch.einsum("kdj,njrc->nkdrc", self.shares, patterns)).to(features.dtype)
-        whole = spread(mixed.flatten(1, 2), features).unflatten(1, mixed.shape[1:3])
-        templates = self.templates.to(features)[None, :, :, None, None]
-        return torch.cat([templates.expand(len(features), -1, -1, *features.shape[-2:]), whole], 2)
+        """Raw prototypes of all classes."""
+        n, _, rows, cols = features.shape
+        templates = self.templates.to(features)[None, :, :, None, None].expand(n, -1, -1, rows, cols)
+        drawn = self.drawn(features)
+        return torch.cat([templates, spread(drawn.flatten(1, 2), features).unflatten(1, drawn.shape[1:3])], 2)
+
+    def drawn(self, features: Features) -> Prototypes:
+        """Raw prototypes of the features of the whole, on a grid of half as many rows and columns."""
+        return shrunk(self._drawn(features)).to(features.dtype)
 
     def fused(self, features: Features, bound: nn.Module) -> ScaledForward:
         """The evidence of both scales together, smoothed, and its sums apart."""
-        if not isinstance(bound, nn.Tanh):
-            raise ConfigError("two_scales: expected activation: tanh, which its prototypes are made for")
-        whole, patterns = self.read(features)
-        shares = self.shares.to(features)
+        scales, size = self.by_scale(features, bound)
+        return ScaledForward(features, smoothed(scales.sum(1)), scales.sum((-2, -1)), size, self, bound)
+
+    def by_scale(self, features: Features, bound: nn.Module) -> tuple[ScaledEvidence, Float[Tensor, ""]]:
+        """The evidence of parts and of the whole, and the size of the prototypes of the whole."""
+        cells, (whole, size) = bound(self.templates.to(features)), self.of_whole(features, bound)
         with torch.autocast(features.device.type, enabled=False):
-            parts = F.conv2d(features[:, : self.n_parts], bound(self.templates)[:, :, None, None])
-            products = (whole[:, :, None] * patterns[:, None]).flatten(1, 2)
-            coarse = spread(F.conv2d(products, shares.flatten(1)[:, :, None, None]), parts)
-            size = torch.einsum("kdj,jrc->kdrc", shares.detach(), patterns[0].detach()).abs().mean()
-        sums = torch.stack([parts.sum((-2, -1)), coarse.sum((-2, -1))], 1)
-        return ScaledForward(features, smoothed(parts + coarse), sums, size, self, bound)
+            parts = torch.einsum("ndrc,kd->nkrc", features[:, : self.n_parts], cells)
+        return torch.stack([parts, whole], 1), size
 
-    def read(self, features: Features) -> tuple[Features, Maps]:
-        """The features of the whole, a cell for each 2 × 2, and the patterns that prototypes are mixed of."""
+    def of_whole(self, features: Features, bound: nn.Module) -> tuple[Maps, Float[Tensor, ""]]:
+        """The evidence of the whole, and the size of its prototypes.
+
+        No prototypes are drawn on the finer grid, and none is bounded twice by the usual tanh.
+        """
+        if not isinstance(bound, nn.Tanh):
+            return self.product(features, bound(self.drawn(features)))
+        # tanh(atanh(x)) = x: of the usual bound, what `shrunk` does is a factor.
+        drawn = NEARLY * SHRINKING * bound(wide(self._drawn(features)))
+        return self.product(features, drawn.to(features.dtype))
+
+    def product(self, features: Features, drawn: Prototypes) -> tuple[Maps, Float[Tensor, ""]]:
+        """The evidence of the whole by bounded prototypes, and their size."""
+        with torch.autocast(features.device.type, enabled=False):
+            return at_four_cells(features[:, self.n_parts :], drawn), drawn.detach().abs().mean()
+
+    def _drawn(self, features: Features) -> Prototypes:
+        """As the spatial generator draws them, before they are shrunk."""
         whole = F.avg_pool2d(features[:, self.n_parts :], 2, ceil_mode=True, count_include_pad=False)
-        return whole, torch.tanh(wide(self.trunk(whole / SHRINKING))).to(features.dtype)
-
-    @property
-    def shares(self) -> Float[Tensor, "classes depth patterns"]:
-        """How much of each pattern is in a prototype; their sizes sum to 1 at the most."""
-        return self.mixture / self.mixture.abs().sum(-1, keepdim=True).clamp_min(1)
+        return self.drawing(whole / SHRINKING)
 
 
 def smoothed(evidence: Maps) -> Maps:
@@ -147,3 +166,11 @@ def neighbours(n: int, like: Tensor) -> Float[Tensor, "n n"]:
     shares[0, 1] += shares[0, 0]
     shares[-1, -2] += shares[-1, -1]
     return shares[:, 1:-1]
+
+
+def at_four_cells(features: Features, prototypes: Prototypes) -> Maps:
+    """The products of prototypes with the features of the 2 × 2 cells that each of them covers."""
+    rows, cols = features.shape[-2:]
+    even = F.pad(features, (0, cols % 2, 0, rows % 2))
+    cells = even.unflatten(3, (-1, 2)).unflatten(2, (-1, 2))
+    return torch.einsum("nkdrc,ndrxcy->nkrxcy", prototypes, cells).flatten(4).flatten(2, 3)[..., :rows, :cols]

@@ -89,6 +89,11 @@ class TwoScales(FeatureExtractor):
         ]
 
 
+def shrunk(raw: Maps) -> Maps:
+    """The raw value whose tanh is smaller by `SHRINKING`; never in half precision."""
+    return atanh(torch.tanh(wide(raw)) * SHRINKING)
+
+
 def wide(maps: Maps) -> Maps:
     """At least float32."""
     return maps.to(torch.promote_types(maps.dtype, torch.float32))

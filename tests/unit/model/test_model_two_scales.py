@@ -14,16 +14,17 @@ from torchsite.modes import evaluating
 from torchsite.randomness import make_rng
 
 SIDE = 32
+GENERATORS = ("two_scales", "shared_patterns")
 SEEN = 19  # pixels that a feature of a part depends on
 
 
-def make_model(n_classes: int = 3) -> SITE:
+def make_model(n_classes: int = 3, generator: str = "two_scales") -> SITE:
     """A small model with new weights, whose batch norms have seen something."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = SITE(
             "two_scales",
-            "two_scales",
+            generator,
             n_classes,
             image_shape=(3, SIDE, SIDE),
             zero_sum=True,
@@ -38,11 +39,8 @@ def pictures(n: int = 2, seed: int = 0, side: int = SIDE) -> torch.Tensor:
     return torch.rand(n, 3, side, side, generator=make_rng(seed))
 
 
-def evidence_of_parts(model: SITE, images: torch.Tensor) -> torch.Tensor:
-    n = model.generator.n_parts
-    return torch.einsum(
-        "ndrc,kd->nkrc", model.features(images)[:, :n], model.bound_prototypes(model.generator.templates)
-    )
+def evidence_by_scale(model: SITE, images: torch.Tensor) -> torch.Tensor:
+    return model.generator.by_scale(model.features(images), model.bound_prototypes)[0]
 
 
 def test_the_folded_network_is_the_published_one() -> None:
@@ -68,8 +66,9 @@ def test_the_first_blocks_and_all_depthwise_kernels_stay_as_they_are() -> None:
     assert min(int(name.split(".")[1]) for name in learning) == network.n_frozen
 
 
-def test_heatmaps_and_contributions_sum_to_the_logits() -> None:
-    model = make_model()
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_heatmaps_and_contributions_sum_to_the_logits(generator: str) -> None:
+    model = make_model(generator=generator)
     with torch.no_grad():
         logits = model(pictures())
     explanation = model.train().explain(pictures())  # lent and given back in whatever mode it is
@@ -80,9 +79,10 @@ def test_heatmaps_and_contributions_sum_to_the_logits() -> None:
     assert model.training
 
 
+@pytest.mark.parametrize("generator", GENERATORS)
 @pytest.mark.parametrize("side", [32, 36, 48])
-def test_other_sizes_are_complete_too(side: int) -> None:
-    model = make_model()
+def test_other_sizes_are_complete_too(side: int, generator: str) -> None:
+    model = make_model(generator=generator)
     with torch.no_grad():
         run = model.answer(pictures(side=side))
         product = (run.prototypes * run.features[:, None]).sum((2, 3, 4)) * model.product_scale
@@ -95,7 +95,7 @@ def test_evidence_of_parts_depends_on_nothing_farther_than_they_see() -> None:
     after = before.clone()
     after[:, :, : side // 2] = 0.5
     with torch.no_grad():
-        parts = [evidence_of_parts(model, images) for images in (before, after)]
+        parts = [evidence_by_scale(model, images)[:, 0] for images in (before, after)]
     rows = torch.arange(side // 4) * 4 + 2
     far = rows - SEEN // 2 - 4 >= side // 2
     near = rows < side // 2
@@ -117,8 +117,9 @@ def test_smoothing_keeps_every_sum_and_takes_from_neighbours_alone(shape: tuple[
     torch.testing.assert_close(smoothed(evidence), slowly)
 
 
-def test_the_whole_is_judged_beside_parts_that_do_not_learn_from_it() -> None:
-    model = make_model()
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_the_whole_is_judged_beside_parts_that_do_not_learn_from_it(generator: str) -> None:
+    model = make_model(generator=generator)
     run = model.run(pictures())
     parts, both = run.stages
     torch.testing.assert_close(both, run.logits)
@@ -167,7 +168,7 @@ def test_parts_must_leave_features_for_the_whole() -> None:
 
 
 def test_prototypes_are_bounded_mixtures_of_patterns() -> None:
-    model = make_model()
+    model = make_model(generator="shared_patterns")
     with torch.no_grad():
         model.generator.mixture.mul_(100)  # far beyond the bound, as training may push it
         run = model.run(pictures())
@@ -176,14 +177,6 @@ def test_prototypes_are_bounded_mixtures_of_patterns() -> None:
     assert float(prototypes.abs().max()) <= 1
     whole = prototypes[:, :, model.generator.n_parts :, ::2, ::2]
     torch.testing.assert_close(whole, mixed, rtol=1e-4, atol=1e-4)
-
-
-def test_another_activation_is_refused() -> None:
-    model = SITE(
-        "two_scales", "two_scales", 3, image_shape=(3, SIDE, SIDE), pretrained=False, activation="sigmoid"
-    )
-    with pytest.raises(ConfigError):
-        model(pictures())
 
 
 def test_training_and_evaluation_bound_the_features_alike() -> None:

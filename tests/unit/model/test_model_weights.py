@@ -24,6 +24,7 @@ GENERATOR_OPTIONS = {
     "lateral": {"widths": (4, 5), "code": 6, "trunk": (4, 5)},
     "spatial": {"widths": (4, 5), "trunk": (4, 5)},
     "two_scales": {"widths": (4, 5), "trunk": (4, 5)},
+    "shared_patterns": {"widths": (4, 5), "trunk": (4, 5)},
     "constant": {},
 }
 PRETRAINED = ("efficientnet", "two_scales")  # which have tests of their own
