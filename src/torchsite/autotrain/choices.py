@@ -95,6 +95,12 @@ TERMS_OF_PHOTOGRAPHS = (
     AdditiveEvidence(place=0.2, sizes="shapley", beta=0.2),
     TaughtByHiding(weight=0.5, start=0.3),
 )
+# With many classes they wait: as long as these are not told apart, maps that say nothing serve them best.
+TERMS_OF_MANY_CLASSES = (
+    EquivarianceTerm(weight=3.0, maps="relative", start=0.15),
+    AdditiveEvidence(place=0.2, sizes="shapley", beta=0.2, start=0.15),
+    TaughtByHiding(weight=0.5, start=0.4),
+)
 # Features that are learnt with the prototypes need something for these to resemble.
 TERMS_FROM_NOTHING: tuple[Term, ...] = (
     TransformationTerm(weight=0.5),
@@ -120,19 +126,19 @@ def choose_settings(
     size = choose_size(survey, FROM_SCRATCH if anew else USUAL, minutes)
     batch, targets = choose_batch(survey, extractor.value), choose_targets(survey)
     variant = choose_variant(survey, size.value, minutes, deeper)
-    model = ModelSettings(zero_sum=True, generator="spatial" if anew else "two_scales")
+    generator, many = choose_generator(survey, anew), survey.n_classes > MANY_CLASSES
     training = TrainingConfig(
         learning_rate=3e-3 if anew else 2e-3,
         schedule="one_cycle" if anew else "cosine",
         warm_up=0.2 if anew else 0.1,
         label_smoothing=0.0 if anew else 0.05,
-        terms=TERMS_FROM_NOTHING if anew else TERMS_OF_PHOTOGRAPHS,
+        terms=TERMS_FROM_NOTHING if anew else TERMS_OF_MANY_CLASSES if many else TERMS_OF_PHOTOGRAPHS,
         collapse_patience=MOST_FROM_SCRATCH,
         n_validation=min(500, survey.n_test),
     )
     own, weights = targets if anew else variant, choose_weights(survey)
-    plan = Plan(Recipe(data, model=model, training=training), ())
-    return plan.changed(size, extractor, own, batch, weights, VIEWS, CORNERS)
+    plan = Plan(Recipe(data, model=ModelSettings(zero_sum=True), training=training), ())
+    return plan.changed(size, extractor, generator, own, batch, weights, VIEWS, CORNERS)
 
 
 def for_multi_label(plan: Plan) -> Plan:
@@ -239,6 +245,19 @@ def choose_variant(survey: Survey, size: int, minutes: float, deeper: Collection
     name = next(fitting, USUAL)
     why = "the fastest" if name == USUAL else f"{minutes:g} minutes allow all epochs that help with it"
     return Decision("network", name, why, "model.extractor_options.variant")
+
+
+def choose_generator(survey: Survey, anew: bool) -> Decision[str]:
+    """How prototypes are made: drawn for each class, or mixed of patterns that all classes share."""
+    field = "model.generator"
+    if anew:
+        return Decision(
+            "prototypes", "spatial", "what features from random weights learn with", field, "drawn"
+        )
+    if survey.n_classes > MANY_CLASSES:
+        why = f"a prototype drawn for each of {survey.n_classes} classes would double the time of a step"
+        return Decision("prototypes", "shared_patterns", why, field, "mixed of shared patterns")
+    return Decision("prototypes", "two_scales", "one for each class", field, "drawn")
 
 
 def choose_weights(survey: Survey) -> Decision[Literal["equal", "balanced"]]:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from torchsite.model.spatial_generator import SpatialTrunk
 from torchsite.model.two_scale_generator import TwoScaleGenerator
-from torchsite.model.two_scales import SHRINKING, atanh, spread, wide
+from torchsite.model.two_scales import NEARLY, SHRINKING, atanh, spread, wide
 from torchsite.shapes import Features, Maps, Prototypes, Size
 
 
@@ -41,7 +41,7 @@ class SharedPatterns(TwoScaleGenerator):
         if not isinstance(bound, nn.Tanh):
             return super().of_whole(features, bound)
         whole, patterns = self.read(features)
-        shares = self.shares.to(features)
+        shares = (NEARLY * self.shares).to(features)  # as through atanh and tanh
         with torch.autocast(features.device.type, enabled=False):
             products = (whole[:, :, None] * patterns[:, None]).flatten(1, 2)
             mixed = F.conv2d(products, shares.flatten(1)[:, :, None, None])

@@ -64,6 +64,10 @@ def test_pictures_decide():
     assert int(chosen(hurried)["size"]) < 128
     many = choose_settings("photos", Survey(9000, 100, 101, 600), minutes=30, pretrained=False)
     assert chosen(many)["targets"] == "mean"
+    many = choose_settings("photos", Survey(9000, 100, 101, 600), minutes=30, pretrained=True)
+    assert many.recipe.model.generator == "shared_patterns"
+    assert min(term.start for term in many.recipe.training.terms) > 0
+    assert photos.recipe.model.generator == "two_scales"
 
 
 def test_time_to_spare_buys_a_deeper_network():

@@ -51,6 +51,7 @@ def make_model(recipe):
 LATER = {
     "bam",
     "eurosat",
+    "food101",
     "cifar10_additive",
     "cifar10",
     "cifar10_cnn_true",
