@@ -168,7 +168,7 @@ def test_hiding_keeps_evidence_out_of_what_is_not_seen(tmp_path):
     found = {}
     for unseen in ("ignored", "silent"):
         terms = [transformation(), equivariance(weight=3.0, unseen=unseen)]
-        config = make_config(epochs=8, batch_size=20, terms=terms)
+        config = make_config(epochs=16, batch_size=20, terms=terms)
         torch.manual_seed(0)
         model = fit(make_site("pyramid"), data, config, folder=tmp_path / unseen).model.eval()
         images = data.images[:100] / 255
