@@ -17,6 +17,7 @@ SMALLER = {
         "methods=CONTROL_MAPS": 'methods={"edges": CONTROL_MAPS["edges"]}',
     },
     "explain_a_picture": {},
+    "find_a_shortcut": {},
     "measure_your_own_explainer": {'"test")[:30]': '"test")[:5]'},
     "train_on_your_folder": {"PER_CLASS = 80": "PER_CLASS = 20", "epochs=12": "epochs=1"},
 }
@@ -43,9 +44,9 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch):
     assert sum(len(cell.get("outputs", [])) for cell in kept["cells"]) >= 2
 
 
-def test_there_are_four():
+def test_there_are_five():
     assert {path.stem for path in NOTEBOOKS} == set(SMALLER)
-    assert len(NOTEBOOKS) == 4
+    assert len(NOTEBOOKS) == 5
 
 
 def cells_of(text, folder):
