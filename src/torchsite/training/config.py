@@ -20,8 +20,7 @@ class TrainingConfig:
     pictures, one at random for each: black corners alone would tell the network the pose of the frame. With
     `class_weights: balanced` every class counts the same in the classification loss.
 
-    With `ema` the exponential moving average of the weights is validated and kept: it reaches back over this
-    share of the training (`averaging.py`). Weight decay leaves biases and norms out (`optimisers.py`).
+    Weight decay leaves biases and norms out (`optimisers.py`).
 
     A training takes `epochs`. With `seconds`, it takes so long at most (without its last validation), and the
     learning rate and the terms follow what is further on, the steps or the clock: however slow the machine,
@@ -38,7 +37,6 @@ class TrainingConfig:
     schedule: Literal["one_cycle", "cosine"] = "one_cycle"
     warm_up: float = 0.2
     cycles: int = 1
-    ema: float = 0.0
     label_smoothing: float = 0.0
     class_weights: Literal["equal", "balanced"] = "equal"
     terms: tuple[Term, ...] = (TransformationTerm(),)
@@ -61,7 +59,7 @@ class TrainingConfig:
         check_bounds(self, "(0, ∞)", "seconds", "learning_rate", "muon_learning_rate")
         check_bounds(self, "[0, ∞)", "weight_decay", "n_validation", "jitter")
         check_bounds(self, "[0, ∞]", "checkpoint_seconds")
-        check_bounds(self, "[0, 1)", "warm_up", "ema", "label_smoothing")
+        check_bounds(self, "[0, 1)", "warm_up", "label_smoothing")
         if self.epochs % self.cycles:
             raise ConfigError(f"cycles: expected a divisor of epochs = {self.epochs}, got {self.cycles}")
         if self.batch_size % self.accumulate or self.batch_size < 2 * self.accumulate:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from lightning.fabric import Fabric
@@ -20,7 +20,6 @@ from torchsite.model import ImageClassifier
 from torchsite.objective import Batch, Objective, Share
 from torchsite.objective.objective import Outcome
 from torchsite.randomness import make_rng
-from torchsite.training.averaging import WeightAverage
 from torchsite.training.batches import make_batch
 from torchsite.training.callback import Callback
 from torchsite.training.checkpoints import Checkpoints
@@ -57,7 +56,6 @@ class Run:
     def __post_init__(self) -> None:
         self.checkpoints = Checkpoints(self.folder, self.config.checkpoint_seconds)
         self.collapse = CollapseCheck(self.config.collapse_patience)
-        self.average = WeightAverage(self.model) if self.config.ema else None
 
     @property
     def steps_per_epoch(self) -> int:
@@ -85,11 +83,6 @@ class Run:
         return max(self.steps_done, self.clock * self.n_steps)
 
     @property
-    def judged(self) -> ImageClassifier:
-        """The model that is validated and shown: that of the mean weights, if there is a mean."""
-        return self.model if self.average is None else cast(ImageClassifier, self.average.module)
-
-    @property
     def is_over(self) -> bool:
         """Whether all steps are done, the time is used, or a callback has asked to end."""
         return self.position >= self.n_steps
@@ -102,7 +95,6 @@ class Run:
             "objective": self.objective.state_dict(),
             "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
             "collapse": self.collapse.state_dict(),
-            "average": {} if self.average is None else self.average.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -112,8 +104,6 @@ class Run:
         for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
             optimiser.load_state_dict(saved)
         self.collapse.load_state_dict(state["collapse"])
-        if self.average is not None:
-            self.average.load_state_dict(state["average"])
 
 
 def train(run: Run) -> None:
@@ -131,8 +121,6 @@ def train(run: Run) -> None:
         if run.is_over:
             break
     run.checkpoints.save_if_due(run, at_end=True)
-    if run.average is not None:
-        run.average.write_to(run.model)
 
 
 def take_step(run: Run) -> None:
@@ -157,8 +145,6 @@ def take_step(run: Run) -> None:
     seen = [outcome.features for outcome in outcomes if outcome.features is not None]
     run.objective.learn(batch, torch.cat(seen) if seen else None)
     run.steps_done += 1
-    if run.average is not None:
-        run.average.follow(run.model, run.position / run.steps_done / (config.ema * run.n_steps))
     tell(run, "step_done", means)
     run.checkpoints.save_if_due(run)
 
@@ -191,10 +177,10 @@ def mean_losses(run: Run, batch: Batch, parts: Sequence[Mapping[str, Tensor]]) -
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Validate the model as it is now, with the mean of its weights if there is one."""
+    """Validate the model as it is now."""
     begun = time.monotonic()
     with run.precision.autocast(run.fabric.device):
-        measures = validate(run.judged, run.validation, run.config, run.share)
+        measures = validate(run.model, run.validation, run.config, run.share)
     run.validation_seconds = time.monotonic() - begun
     tell(run, "validated", measures, run.validation_seconds)
     return measures

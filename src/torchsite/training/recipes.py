@@ -33,6 +33,7 @@ ENOUGH_VALUES = 2**25
 GONE: Mapping[str, Any] = {
     "begin": "",
     "begin_with": "all",
+    "ema": 0.0,
     "ema_decay": 0.0,
     "mean_decay": 0.99,
     "n_classes": None,

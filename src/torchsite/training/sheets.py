@@ -54,7 +54,7 @@ class ExplanationSheets(Callback):
 
     def _show(self, run: "Run") -> None:
         boards = [logger for logger in run.loggers if isinstance(logger, Board)]
-        if boards and isinstance(run.judged, SITE):
+        if boards and isinstance(run.model, SITE):
             figure = draw_progress(run, self.n_pictures)
             for board in boards:
                 board.show("explanations", figure, run.steps_done)
@@ -63,9 +63,9 @@ class ExplanationSheets(Callback):
 @torch.no_grad()
 def draw_progress(run: "Run", n_pictures: int = N_PICTURES) -> "Figure":
     """A few pictures, upright and posed, explained with the weights as they are now, a row for each."""
-    assert isinstance(run.judged, SITE)
-    with evaluating(run.judged):
-        explanation = run.judged.explain(shown_pictures(run, n_pictures))
+    assert isinstance(run.model, SITE)
+    with evaluating(run.model):
+        explanation = run.model.explain(shown_pictures(run, n_pictures))
     tiles = [tiles_of(explanation, i) for i in range(len(explanation))]
     rows = [upright + posed for upright, posed in zip(tiles[::2], tiles[1::2], strict=True)]
     return draw_tiles(rows, f"step {run.steps_done:,} of {run.n_steps:,}: upright, then posed")
@@ -92,6 +92,6 @@ def shown_pictures(run: "Run", n_pictures: int) -> Images:
     """
     n = min(n_pictures, len(run.validation))
     rows = torch.linspace(0, len(run.validation) - 1, n).long()
-    images, _ = look_up(run.validation, rows, next(run.judged.parameters()))
+    images, _ = look_up(run.validation, rows, next(run.model.parameters()))
     pose = run.config.family.sample(n, rng=make_rng(run.config.seed, "sheets")).to(images.device)
     return torch.stack([images, pose(images)], dim=1).flatten(0, 1)

@@ -72,8 +72,8 @@ def test_a_run_that_is_slow_from_the_start_has_fewer_steps_and_the_same_schedule
 
 
 def test_a_clock_that_is_never_ahead_of_the_steps_changes_no_bit(timed, tmp_path):
-    hurried, notes, _ = timed(lambda now: 1e-3, epochs=2, ema=0.5)
-    plain, _, _ = timed(lambda now: 1e-3, epochs=2, ema=0.5, seconds=None, folder=tmp_path / "plain")
+    hurried, notes, _ = timed(lambda now: 1e-3, epochs=2)
+    plain, _, _ = timed(lambda now: 1e-3, epochs=2, seconds=None, folder=tmp_path / "plain")
     assert len(notes.rates) == 6
     assert digest(hurried) == digest(plain)
 

@@ -45,7 +45,6 @@ CASES = {
         "extractor": "pyramid",
         "terms": [transformation(targets="sampled")],
         "optimiser": "muon",
-        "ema": 0.3,
     },
 }
 
@@ -112,7 +111,7 @@ def assert_same_run(one, two, name):
 
 @pytest.mark.slow
 def test_a_rank_that_dies_is_started_again_from_the_last_checkpoint(tmp_path):
-    case = {"extractor": "identity", "checkpoint_seconds": 0, "optimiser": "muon", "ema": 0.3}
+    case = {"extractor": "identity", "checkpoint_seconds": 0, "optimiser": "muon"}
     said = torchrun(tmp_path, {"killed": case | {"kill_after": 3}}, "--max-restarts", "1")
     assert "-9" in said
     assert (tmp_path / "killed" / "steps.txt").read_text() == "1 2 3 4 5 6 "

@@ -57,10 +57,10 @@ def test_a_model_that_was_answering_learns_as_one_that_was_not(tmp_path):
     ("extractor", "changes"),
     [
         ("identity", {"terms": MEAN}),
-        ("identity", {"ema": 0.2, "optimiser": "muon"}),
+        ("identity", {"optimiser": "muon"}),
         ("identity", {"terms": SAMPLED, "schedule": "cosine"}),
         ("pyramid", {"terms": [*MEAN, equivariance()], "optimiser": "muon", "flip": True}),
-        ("pyramid", {"ema": 0.2, "label_smoothing": 0.1}),
+        ("pyramid", {"label_smoothing": 0.1}),
         ("pyramid", {"terms": SAMPLED}),
         ("pyramid", {"terms": MEAN, "precision": "bf16"}),
     ],

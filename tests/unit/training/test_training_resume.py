@@ -44,8 +44,8 @@ class CopyEachStep(Callback):
 @pytest.mark.parametrize(
     ("make", "changes"),
     [
-        (make_site, {"optimiser": "muon", "ema": 0.3}),
-        (lambda: make_site("pyramid"), {"terms": [transformation(targets="mean")], "ema": 0.3}),
+        (make_site, {"optimiser": "muon"}),
+        (lambda: make_site("pyramid"), {"terms": [transformation(targets="mean")]}),
         (lambda: make_site("pyramid"), {"terms": [transformation(), equivariance()]}),
         (
             make_site,
@@ -239,7 +239,7 @@ def test_a_full_disk_stops_the_run_and_leaves_the_checkpoint_before(tmp_path, mo
 
 
 def test_checkpoints_are_read_without_unpickling_objects(tmp_path, monkeypatch):
-    config, read = make_config(optimiser="muon", ema=0.5), []
+    config, read = make_config(optimiser="muon"), []
     run(tmp_path, config=config)
     load = torch.load
 
