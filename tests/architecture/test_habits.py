@@ -39,8 +39,8 @@ NEVER = {
     "dill": "write JSON",
     "cloudpickle": "write JSON",
 }
-# Two readers use torch's restricted one: of files known by their checksum, and of files that a user names.
-LOADERS = ("model.efficientnet", "model.weight_files")
+# One reader uses torch's restricted one: of files known by their checksum.
+LOADERS = ("model.efficientnet",)
 EXCEPT = {(name, "torch.load") for name in LOADERS}
 BORROWABLE = {"torch.manual_seed", "torch.default_generator"}
 MODULES = sources()

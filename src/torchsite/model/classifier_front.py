@@ -1,11 +1,11 @@
 """A classifier of the user's own, trained elsewhere, as a feature extractor: cut at some of its layers.
 
-What the network has learnt is kept: it sees the pictures as it did before, and its weights are tuned at a
-small rate or not at all. Lateral sums, as of other pretrained extractors, make `depth` features of its maps.
+The network's weights are kept, and tuned at a small rate or not at all. Lateral sums make `depth` features of
+its maps.
 
-The network's code is read by torch.fx, but only that of the modules which hold one of the layers; every
-other module is called as it is, whatever its code does. Weights keep their names; what comes after the last
-layer is gone. The result is an ordinary module, which can be copied, saved and exported.
+torch.fx traces the modules that hold one of the layers; every other module is called as it is. Weights keep
+their names; what comes after the last layer is gone. The result is an ordinary module, which can be copied,
+saved and exported.
 """
 
 import copy
@@ -18,8 +18,7 @@ from torch import Tensor, fx, nn
 from torchsite.errors import ConfigError, NotApplicableError
 from torchsite.layers import Layer, last_spatial_layer, name_of, spatial_layers
 from torchsite.model.extractor import ImageShape
-from torchsite.model.fine_tuned import FineTuned, Only
-from torchsite.model.lateral_sum import LateralSum
+from torchsite.model.fine_tuned import FineTuned
 from torchsite.modes import evaluating
 
 USUAL_STRIDE = 8
@@ -29,8 +28,8 @@ class ClassifierFront(FineTuned):
     """A copy of a classifier up to one layer or several from fine to coarse: modules or dotted names.
 
     Unless told, these are the last layers of each stride of 8 pixels or more, through which everything passes
-    on its way to the logits. With `depth=None` the maps of one layer are handed on as they are. The network
-    gets pictures in [0, 1]; if it was trained on normalised ones, tell the model mean and std.
+    on its way to the logits. The network gets pictures in [0, 1]; if it was trained on normalised ones, tell
+    the model mean and std.
     """
 
     def __init__(
@@ -38,7 +37,7 @@ class ClassifierFront(FineTuned):
         classifier: nn.Module,
         image_shape: ImageShape,
         layer: Layer | Sequence[Layer] | None = None,
-        depth: int | None = 16,
+        depth: int = 16,
         fine_tuning: float = 0.1,
         common: int = 64,
     ) -> None:
@@ -46,12 +45,10 @@ class ClassifierFront(FineTuned):
         images = _like(classifier, image_shape)
         if layer is None:
             with torch.enable_grad(), evaluating(classifier):
-                names = usual_layers(classifier, images)[-1 if depth is None else 0 :]
+                names = usual_layers(classifier, images)
         else:
             asked = [layer] if isinstance(layer, nn.Module | str) else layer
             names = [name_of(classifier, one) for one in asked]
-        if depth is None and len(names) != 1:
-            raise ConfigError(f"depth=None hands on one layer as it is, but here are {len(names)}: name one")
         try:
             body = cut(copy.deepcopy(classifier), names)
         except NotApplicableError:
@@ -68,8 +65,7 @@ class ClassifierFront(FineTuned):
                     f"layer {name!r}: expected (batch, depth, rows, cols), got {came}: name another"
                 )
         widths = [maps.shape[1] for maps in answers.values()]
-        answer = Only() if depth is None else LateralSum(widths, common, depth)
-        super().__init__(body, answer, fine_tuning, has_learnt=True)
+        super().__init__(body, widths, depth, common, fine_tuning)
         self.layers = tuple(names)
         self.mean, self.std = (0.0,) * channels, (1.0,) * channels
 

@@ -11,7 +11,6 @@ say of itself stands in `extractor.py`. To add one by name, add its builder to `
 | pyramid | two CPU cores: recognises at 4×4, answers at 16×16 | 1.6 M | 16×16 |
 | two_scales | photographs: starts from ImageNet, evidence of small parts and of the whole | 3.5 M | 4×4 |
 | efficientnet_lite0 | few pictures of 64 pixels or more: starts from ImageNet | 3.0 M | 4×4 |
-| efficientnet_lite1, _lite2 | the same, slower and more accurate on ImageNet | 3.8 M, 4.4 M | 4×4 |
 | timm/NAME | any network of timm (`timm_backbone.py`) | | 4×4 |
 """
 
@@ -24,7 +23,7 @@ from torch import nn
 
 from torchsite.errors import ConfigError
 from torchsite.model.blocks import build_by_name, conv_block, halve
-from torchsite.model.efficientnet import LITE0, LITE1, LITE2, MEAN, STD, Lite, imagenet_weights
+from torchsite.model.efficientnet import LITE0, MEAN, STD, Lite, imagenet_weights
 from torchsite.model.extractor import FeatureExtractor, ImageShape, ParameterGroup
 from torchsite.model.lateral_sum import LateralSum
 from torchsite.model.timm_backbone import TimmExtractor
@@ -106,7 +105,7 @@ class Pyramid(FeatureExtractor):
 
 
 class EfficientNetLite(FeatureExtractor):
-    """EfficientNet-Lite from ImageNet; lateral sums bring its answer back to an eighth of the resolution.
+    """EfficientNet-Lite0 from ImageNet; lateral sums bring its answer back to an eighth of the resolution.
 
     `stride` is 8, or 4 for an answer at a quarter. `fine_tuning` is the learning rate of the pretrained
     weights as a share of the others'; with 0 they stay as they are.
@@ -114,7 +113,6 @@ class EfficientNetLite(FeatureExtractor):
 
     mean, std = MEAN, STD
     pretrained = True
-    variant = LITE0
 
     def __init__(
         self,
@@ -128,12 +126,12 @@ class EfficientNetLite(FeatureExtractor):
         super().__init__()
         if channels != 3 or stride not in (4, 8) or not 0 <= fine_tuning <= 1:
             raise ConfigError(
-                f"efficientnet_{self.variant.name}: expected three channels, a stride of 4 or 8 and "
+                f"efficientnet_lite0: expected three channels, a stride of 4 or 8 and "
                 f"fine_tuning in [0, 1], got {channels}, {stride} and {fine_tuning}"
             )
         self.fine_tuning = fine_tuning
-        self.stages = Lite(self.variant).requires_grad_(fine_tuning > 0)
-        self.first, widths = self.variant.answers_from(stride)
+        self.stages = Lite(LITE0).requires_grad_(fine_tuning > 0)
+        self.first, widths = LITE0.answers_from(stride)
         self.answer = LateralSum(widths, common, depth)
 
     def forward(self, images: Images) -> Features:
@@ -142,7 +140,7 @@ class EfficientNetLite(FeatureExtractor):
 
     def load_pretrained(self) -> None:
         """The blocks as published."""
-        self.stages.load_state_dict(imagenet_weights(self.variant))
+        self.stages.load_state_dict(imagenet_weights(LITE0))
 
     def parameter_groups(self) -> list[ParameterGroup]:
         """The blocks are tuned at their share of the rate."""
@@ -150,18 +148,6 @@ class EfficientNetLite(FeatureExtractor):
             ParameterGroup(tuple(self.stages.parameters()), self.fine_tuning),
             ParameterGroup(tuple(self.answer.parameters())),
         ]
-
-
-class EfficientNetLite1(EfficientNetLite):
-    """Deeper than Lite0."""
-
-    variant = LITE1
-
-
-class EfficientNetLite2(EfficientNetLite):
-    """Deeper and wider than Lite0."""
-
-    variant = LITE2
 
 
 # Builders by name: (channels, size, **options) → extractor. A name that ends in "/" is that of a family: its
@@ -172,8 +158,6 @@ EXTRACTORS: dict[str, Callable[..., FeatureExtractor]] = {
     "pyramid": Pyramid,
     "two_scales": TwoScales,
     "efficientnet_lite0": EfficientNetLite,
-    "efficientnet_lite1": EfficientNetLite1,
-    "efficientnet_lite2": EfficientNetLite2,
 }
 FAMILIES: dict[str, Callable[..., FeatureExtractor]] = {
     "timm/": TimmExtractor,

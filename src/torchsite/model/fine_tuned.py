@@ -1,7 +1,7 @@
-"""Extractors that have learnt elsewhere: a body, tuned at a share of the rate, and a new answer after it.
+"""Extractors that were trained elsewhere: a body, tuned at a share of the rate, and lateral sums.
 
-The batch norms of a body that has learnt keep their statistics in training: batches of a few pictures would
-spoil them. A body of random weights is an ordinary part of the model: full rate, statistics of its own.
+The batch norms of a pretrained body keep their statistics in training: batches of a few pictures would spoil
+them. A body of random weights is an ordinary part of the model: full rate, statistics of its own.
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,22 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torchsite.errors import ConfigError
 from torchsite.model.blocks import DepthwiseConv2d, PointwiseConv2d
 from torchsite.model.extractor import FeatureExtractor, ParameterGroup
+from torchsite.model.lateral_sum import LateralSum
 from torchsite.shapes import Features, Images
 
 
 class FineTuned(FeatureExtractor):
-    """`answer(body(images))`; with a `fine_tuning` of 0 the body stays as it is."""
+    """The maps of `body`, of these widths, brought to `depth` features; a `fine_tuning` of 0 freezes it."""
 
-    def __init__(self, body: nn.Module, answer: nn.Module, fine_tuning: float, has_learnt: bool) -> None:
+    def __init__(
+        self,
+        body: nn.Module,
+        widths: Sequence[int],
+        depth: int,
+        common: int,
+        fine_tuning: float,
+        has_learnt: bool = True,
+    ) -> None:
         super().__init__()
         if not 0 <= fine_tuning <= 1:
             raise ConfigError(
@@ -28,10 +37,10 @@ class FineTuned(FeatureExtractor):
         self.has_learnt = has_learnt
         self.fine_tuning = fine_tuning if has_learnt else 1.0
         self.body = prepared(body).requires_grad_(self.fine_tuning > 0)
-        self.answer = answer
+        self.answer = LateralSum(widths, common, depth)
 
     def forward(self, images: Images) -> Features:
-        """Raw features, as the answer gives them."""
+        """Raw features at the resolution of the finest map."""
         return self.answer(self.body(images))
 
     def train(self, mode: bool = True) -> Self:
@@ -45,20 +54,10 @@ class FineTuned(FeatureExtractor):
 
     def parameter_groups(self) -> list[ParameterGroup]:
         """The body is tuned at its share of the rate."""
-        groups = [
+        return [
             ParameterGroup(tuple(self.body.parameters()), self.fine_tuning),
             ParameterGroup(tuple(self.answer.parameters())),
         ]
-        return [group for group in groups if group.parameters]
-
-
-class Only(nn.Module):
-    """An answer that is the only map of the body, as it is."""
-
-    def forward(self, maps: Sequence[Features]) -> Features:
-        """The only one."""
-        (only,) = maps
-        return only
 
 
 def prepared(network: nn.Module) -> nn.Module:

@@ -25,7 +25,6 @@ from torchsite.files import regular, write_atomically
 from torchsite.model.card import CARD_FILE, model_card, write_card
 from torchsite.model.config import CUSTOM, ModelConfig, arguments, read_mapping
 from torchsite.model.gallery import GALLERY_FILE
-from torchsite.model.weight_files import check_finite
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
@@ -205,6 +204,13 @@ def read_tensors(folder: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]
             raise WeightsError(f"{path}: {name} is of {tensor.dtype}, expected {expected[name].dtype}")
     check_finite(path, found)
     return {name: tensor.to(expected[name].dtype) for name, tensor in found.items()}
+
+
+def check_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Fail with `WeightsError` if a weight is NaN or infinite."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise WeightsError(f"{path}: {name} holds NaN or infinite values: fetch or train it again")
 
 
 def _check_module(name: str, config: ModelConfig) -> None:

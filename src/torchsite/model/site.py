@@ -148,7 +148,7 @@ class SITE(ImageClassifier):
         image_shape: ImageShape,
         layer: Layer | Sequence[Layer] | None = None,
         *,
-        depth: int | None = 16,
+        depth: int = 16,
         fine_tuning: float = 0.1,
         generator: Part = "spatial",
         zero_sum: bool = True,

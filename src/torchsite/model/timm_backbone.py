@@ -1,23 +1,22 @@
 """Networks of timm by name (`pip install 'torchsite[timm]'`): `timm/convnext_atto`, `timm/resnet18.a1_in1k`.
 
-A network answers maps of several *levels*, from fine to coarse (timm's `features_only`). Lateral sums bring
-the chosen ones to the finest of them, and to `depth` features; with `depth=None` one level is handed on as
-it is.
+A network has maps of several *levels*, from fine to coarse (timm's `features_only`). Lateral sums bring the
+chosen ones to the finest of them, and to `depth` features.
 
 | option | means |
 |---|---|
 | `level` | a number or several, in timm's order, -1 the last; None: all of stride 8 or more |
-| `weights` | "hub": timm's own, from its cache or the network; a file; None: random ones |
-| `fine_tuning` | the learning rate of weights that have learnt, as a share of the others'; 0: they stay |
+| `weights` | "hub": timm's own, from its cache or the network; None: random ones |
+| `fine_tuning` | the learning rate of pretrained weights as a share of the others'; 0: they stay |
 
-Normalisation is what timm says the weights were trained with. Networks that are built for one size (most
-vision transformers) are built for that of the model's pictures.
+Weights of a file: build the network with timm and pass it to `SITE.from_classifier`. Pictures are normalised
+with the mean and deviation that timm names. Networks of one input size (most vision transformers) are built
+for that of the model's pictures.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -26,9 +25,7 @@ from torch import Tensor, nn
 
 from torchsite.errors import ConfigError, WeightsError
 from torchsite.extras import needed
-from torchsite.model.fine_tuned import FineTuned, Only
-from torchsite.model.lateral_sum import LateralSum
-from torchsite.model.weight_files import read_weights
+from torchsite.model.fine_tuned import FineTuned
 from torchsite.shapes import Features, Images, Size
 
 HUB = "hub"
@@ -75,21 +72,16 @@ class TimmBackbone:
         network = self._create(out_indices=tuple(levels))
         return Levels(network), network.feature_info.channels()
 
-    def weights(self, levels: Sequence[int], file: Path | None) -> dict[str, Tensor]:
-        """The weights of what `build` gives, from a file or timm's own.
-
-        timm translates between the names in files and those of its levels, and between channels.
-        """
-        if file is not None:
-            return self._weights_of_file(tuple(levels), read_weights(file), file)
+    def weights(self, levels: Sequence[int]) -> dict[str, Tensor]:
+        """timm's weights of what `build` gives."""
         try:
             network = self._create(out_indices=tuple(levels), pretrained=True)
         except Exception as error:  # which ones a failing network raises depends on the hub's version
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise WeightsError(
                 f"the weights of timm/{self.name} are neither in the cache nor to be had "
-                f"({type(error).__name__}: {reason}): give a file, "
-                'extractor_options={"weights": "….safetensors"}, or None to start from random ones'
+                f'({type(error).__name__}: {reason}): set extractor_options={{"weights": None}} to start from '
+                "random ones, or pass a network with weights to SITE.from_classifier"
             ) from error
         return Levels(network).state_dict()
 
@@ -114,31 +106,6 @@ class TimmBackbone:
             options["img_size"] = self.size
         return timm().create_model(self.name, features_only=True, in_chans=self.channels, **options)
 
-    def _weights_of_file(
-        self, levels: tuple[int, ...], tensors: dict[str, Tensor], file: Path
-    ) -> dict[str, Tensor]:
-        """timm passes over what a file lacks: whatever is as random as before was not in it."""
-        overlay = {"state_dict": tensors, "custom_load": False}
-        options = {"pretrained": True, "pretrained_cfg_overlay": overlay}
-        try:
-            before, after = (self._seeded(out_indices=levels, **more) for more in ({}, options))
-        except (RuntimeError, KeyError, ValueError) as error:
-            reason = " ".join(str(error).split())[:300]
-            raise WeightsError(f"{file} does not fit timm/{self.name}: {reason}") from error
-        lacking = [
-            name
-            for name, drawn in before.items()
-            if drawn.ndim > 1 and torch.equal(drawn, after[name]) and not _is_constant(drawn)
-        ]
-        if lacking:
-            raise WeightsError(f"{file} does not fit timm/{self.name}: it lacks {', '.join(lacking[:5])}")
-        return after
-
-    def _seeded(self, **options: Any) -> dict[str, Tensor]:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            return Levels(self._create(**options)).state_dict()
-
 
 class TimmExtractor(FineTuned):
     """`timm/NAME`: the levels of a network, and lateral sums of them."""
@@ -148,27 +115,28 @@ class TimmExtractor(FineTuned):
         name: str,
         channels: int,
         size: Size,
-        depth: int | None = 16,
+        depth: int = 16,
         level: Level = None,
         weights: str | None = HUB,
         fine_tuning: float = 0.1,
         common: int = 64,
     ) -> None:
+        if weights not in (HUB, None):
+            raise ConfigError(
+                f'weights: expected "{HUB}" or None, got {weights!r}: with those of a file, build the network in '
+                "timm and pass it to SITE.from_classifier"
+            )
         backbone = TimmBackbone(name, channels, size)
         levels = chosen_levels(backbone.strides(), level)
-        if depth is None and len(levels) > 1:
-            raise ConfigError(f"depth=None hands on one level as it is, but here are {len(levels)}: name one")
         body, widths = backbone.build(levels)
-        answer = Only() if depth is None else LateralSum(widths, common, depth)
-        super().__init__(body, answer, fine_tuning, has_learnt=weights is not None)
-        self.backbone, self.levels, self.weights = backbone, levels, weights
+        super().__init__(body, widths, depth, common, fine_tuning, has_learnt=weights is not None)
+        self.backbone, self.levels = backbone, levels
         self.pretrained = weights is not None
         self.mean, self.std = backbone.statistics()
 
     def load_pretrained(self) -> None:
-        """timm's weights or those of a file; the lateral sums stay new."""
-        file = None if self.weights in (HUB, None) else Path(str(self.weights)).expanduser()
-        self.body.load_state_dict(self.backbone.weights(self.levels, file))
+        """timm's weights; the lateral sums stay new."""
+        self.body.load_state_dict(self.backbone.weights(self.levels))
 
     def stride(self, image_shape: tuple[int, int, int]) -> int | None:
         """As found by trying; None for a network that is built for one size."""
@@ -191,7 +159,3 @@ def chosen_levels(strides: Sequence[int], level: Level) -> tuple[int, ...]:
     if not asked or not all(isinstance(one, int) and -n <= one < n for one in asked):
         raise ConfigError(f"level: expected numbers from 0 to {n - 1} (strides {list(strides)}), got {level}")
     return tuple(sorted({one % n for one in asked}))
-
-
-def _is_constant(tensor: Tensor) -> bool:
-    return bool((tensor == tensor.flatten()[0]).all())

@@ -23,12 +23,6 @@ def blank(**options):
     return build_extractor("efficientnet_lite0", (3, 64, 64), options)
 
 
-@pytest.mark.parametrize("name", ["efficientnet_lite1", "efficientnet_lite2"])
-def test_the_larger_ones_answer_alike(name):
-    extractor = build_extractor(name, (3, 64, 64), {"depth": 5}).eval()
-    assert extractor(torch.rand(1, 3, 64, 64)).shape == (1, 5, 8, 8)
-
-
 @pytest.mark.parametrize(("stride", "side"), [(8, 8), (4, 16)])
 def test_answers_at_an_eighth_or_a_quarter(stride, side):
     features = blank(stride=stride, depth=5).eval()(torch.rand(2, 3, 64, 64))

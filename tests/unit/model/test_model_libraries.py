@@ -5,7 +5,6 @@ import sys
 
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from backbone_libraries import backbone_library
 from torchsite import extras
@@ -96,7 +95,7 @@ def test_every_family_is_spatial_complete_trainable_and_comes_back(model, tmp_pa
 def test_each_level_has_its_stride(name):
     strides = CONVOLUTIONAL[name.removeprefix("timm/")]
     level = len(strides) - 2
-    extractor = build_extractor(name, SHAPE, {"level": level, "weights": None, "depth": None})
+    extractor = build_extractor(name, SHAPE, {"level": level, "weights": None})
     assert extractor.backbone.strides() == strides
     assert extractor.stride(SHAPE) == strides[level]
     features = extractor.eval()(torch.rand(1, *SHAPE))
@@ -130,75 +129,12 @@ def test_a_level_that_is_not_there_is_an_error(level):
         chosen_levels([2, 4, 8], level)
 
 
-def test_several_levels_have_no_plain_form():
-    with pytest.raises(ConfigError, match="name one"):
-        build_extractor("timm/test_resnet", SHAPE, {"weights": None, "depth": None})
-
-
 # Weights
 
 
-def saved(network, path):
-    tensors = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    save_file(tensors, path) if path.suffix == ".safetensors" else torch.save(tensors, path)
-    return str(path)
-
-
-@pytest.mark.parametrize("ending", ["safetensors", "pth"])
-@pytest.mark.parametrize("name", ["test_resnet", "test_vit"])
-def test_weights_of_a_file_are_the_ones_the_model_starts_from(name, ending, tmp_path):
-    network = backbone_library("timm").create_model(name, **({"img_size": 64} if name == "test_vit" else {}))
-    path = saved(network, tmp_path / f"weights.{ending}")
-    model = site(f"timm/{name}", weights=path, depth=4, common=8)
-    own = list(network.state_dict().values())
-    for tensor in model.feature_extractor.body.state_dict().values():
-        assert any(tensor.shape == other.shape and torch.equal(tensor, other) for other in own)
-    model.save_pretrained(tmp_path / "model")
-    (tmp_path / f"weights.{ending}").unlink()
-    images = torch.rand(1, *SHAPE)
-    assert torch.equal(SITE.from_pretrained(tmp_path / "model")(images), model.eval()(images))
-
-
-def test_a_file_of_another_network_is_an_error(tmp_path):
-    path = saved(torch.nn.Conv2d(3, 4, 3), tmp_path / "other.safetensors")
-    with pytest.raises(WeightsError, match=r"other\.safetensors"):
-        site("timm/test_resnet", weights=path)
-
-
-def test_a_file_that_lacks_some_weights_is_an_error(tmp_path):
-    network = backbone_library("timm").create_model("test_resnet")
-    del network.layer3
-    with pytest.raises(WeightsError, match=r"lacks .*layer3"):
-        site("timm/test_resnet", weights=saved(network, tmp_path / "part.safetensors"))
-
-
-@pytest.mark.parametrize(
-    ("content", "file", "said"),
-    [
-        (None, "none.safetensors", "no file"),
-        (b"", "x.txt", "expected a file of weights"),
-        (b"garbage", "x.safetensors", "cannot be read"),
-        (b"garbage", "x.pth", "cannot be read"),
-    ],
-)
-def test_what_is_no_file_of_weights_is_an_error(content, file, said, tmp_path):
-    if content is not None:
-        (tmp_path / file).write_bytes(content)
-    with pytest.raises(WeightsError, match=said):
-        site("timm/test_resnet", weights=str(tmp_path / file))
-
-
-class Evil:
-    """Unpickled, it would run code."""
-
-    def __reduce__(self):
-        return (pytest.fail, ("code ran",))
-
-
-def test_a_pickle_that_would_run_code_is_refused(tmp_path):
-    torch.save({"weight": Evil()}, tmp_path / "evil.pth")
-    with pytest.raises(WeightsError, match="tensors alone"):
-        site("timm/test_resnet", weights=str(tmp_path / "evil.pth"))
+def test_weights_of_a_file_are_an_error_that_names_the_other_way():
+    with pytest.raises(ConfigError, match="from_classifier"):
+        site("timm/test_resnet", weights="resnet.safetensors")
 
 
 def test_weights_that_cannot_be_had_are_an_error_that_says_what_to_do(monkeypatch):
@@ -207,7 +143,7 @@ def test_weights_that_cannot_be_had_are_an_error_that_says_what_to_do(monkeypatc
     monkeypatch.setattr(
         "urllib.request.urlopen", lambda *_, **__: (_ for _ in ()).throw(OSError("no network"))
     )
-    with pytest.raises(WeightsError, match=r'neither in the cache nor to be had.*"weights"'):
+    with pytest.raises(WeightsError, match="from_classifier"):
         site("timm/test_resnet.r160_in1k")
 
 
