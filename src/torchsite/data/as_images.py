@@ -1,6 +1,6 @@
 """Pictures as people have them, as the float images in [0, 1] that models take.
 
-| what comes | what is made of it |
+| input | result |
 |---|---|
 | a float tensor of a batch | itself |
 | a uint8 tensor, channels first | divided by 255; one picture becomes a batch of one |
@@ -10,7 +10,7 @@
 | a list of these | one batch |
 
 Only Pillow pictures and files are fitted to a size: their shorter side takes it and the centre is cropped, as
-everywhere here. Tensors and arrays are taken to be what the model wants, and it says so if they are not.
+everywhere here. Tensors and arrays must have the shape that the model takes; the model checks it.
 """
 
 from collections.abc import Sequence

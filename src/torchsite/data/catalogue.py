@@ -1,7 +1,6 @@
 """The catalogue: every data set known by name, as one table of plain values.
 
-Checksums of idx files and batches are those of the content, so a file packed again still matches; those of
-`Remote`s are of the file as its publisher offers it.
+The checksums of `Remote`s are those of the files as the publisher offers them.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +27,8 @@ class Entry:
     """A published data set: its classes, how it lies on disk, its original archives, where to fetch it.
 
     `folders` are the usual ones below a data directory, `files` names those of a split, `read` reads them.
-    `pictures` are folders with class folders below `train/` and `test/`.
+    `pictures` are folders with class folders below `train/` and `test/`. `label_checksums` (SHA-256 of the
+    unpacked label files) tell sets apart whose files have the same names.
     """
 
     title: str
@@ -38,7 +38,7 @@ class Entry:
     pictures: tuple[str, ...] = ()
     files: Callable[[str], tuple[str, ...]] = lambda half: ()
     read: Callable[[Path, Request], tuple[Pixels, Labels] | Dataset] | None = None
-    checksums: Mapping[str, str] = field(default_factory=dict)
+    label_checksums: Mapping[str, str] = field(default_factory=dict)
     archives: tuple[str, ...] = ()
     remotes: tuple[Remote, ...] = ()
 
@@ -71,26 +71,14 @@ FASHION_MIRRORS = (
 TORONTO = ("https://www.cs.toronto.edu/~kriz/",)
 ZURICH = ("https://data.vision.ee.ethz.ch/cvl/",)
 
-MNIST_CONTENT = {
-    "train-images-idx3-ubyte": "sha256:ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-    "train-labels-idx1-ubyte": "sha256:65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-    "t10k-images-idx3-ubyte": "sha256:0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-    "t10k-labels-idx1-ubyte": "sha256:ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-}
-FASHION_CONTENT = {
-    "train-images-idx3-ubyte": "sha256:c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-    "train-labels-idx1-ubyte": "sha256:bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-    "t10k-images-idx3-ubyte": "sha256:5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-    "t10k-labels-idx1-ubyte": "sha256:0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
-}
-CIFAR_BIN = {
-    "data_batch_1.bin": "sha256:cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
-    "data_batch_2.bin": "sha256:a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
-    "data_batch_3.bin": "sha256:bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
-    "data_batch_4.bin": "sha256:014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
-    "data_batch_5.bin": "sha256:755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
-    "test_batch.bin": "sha256:8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
-}
+IDX_FILES = (*idx_files("train"), *idx_files("test"))
+
+
+def _gzipped(mirrors: tuple[str, ...], *checksums: str) -> tuple[Remote, ...]:
+    """The four files of MNIST or a relative of it, by their MD5."""
+    pairs = zip(IDX_FILES, checksums, strict=True)
+    return tuple(Remote(f"{name}.gz", f"md5:{checksum}", mirrors) for name, checksum in pairs)
+
 
 CATALOGUE: Mapping[str, Entry] = {
     "mnist_sample": Entry("6,000 digits of MNIST, embedded in torchsite", DIGITS, "embedded in torchsite"),
@@ -101,12 +89,16 @@ CATALOGUE: Mapping[str, Entry] = {
         folders=("mnist", "MNIST/raw", "MNIST", "mnist/raw", "."),
         files=idx_files,
         read=read_idx_folder,
-        checksums=MNIST_CONTENT,
-        remotes=(
-            Remote("train-images-idx3-ubyte.gz", "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873", MNIST_MIRRORS),
-            Remote("train-labels-idx1-ubyte.gz", "md5:d53e105ee54ea40749a09fcbcd1e9432", MNIST_MIRRORS),
-            Remote("t10k-images-idx3-ubyte.gz", "md5:9fb629c4189551a2d022fa330f9573f3", MNIST_MIRRORS),
-            Remote("t10k-labels-idx1-ubyte.gz", "md5:ec29112dd5afa0611ce80d1b7f02629c", MNIST_MIRRORS),
+        label_checksums={
+            "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        },
+        remotes=_gzipped(
+            MNIST_MIRRORS,
+            "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+            "d53e105ee54ea40749a09fcbcd1e9432",
+            "9fb629c4189551a2d022fa330f9573f3",
+            "ec29112dd5afa0611ce80d1b7f02629c",
         ),
     ),
     "fashion_mnist": Entry(
@@ -116,12 +108,16 @@ CATALOGUE: Mapping[str, Entry] = {
         folders=("fashion_mnist", "fashion-mnist", "FashionMNIST/raw", "FashionMNIST", "."),
         files=idx_files,
         read=read_idx_folder,
-        checksums=FASHION_CONTENT,
-        remotes=(
-            Remote("train-images-idx3-ubyte.gz", "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d", FASHION_MIRRORS),
-            Remote("train-labels-idx1-ubyte.gz", "md5:25c81989df183df01b3e8a0aad5dffbe", FASHION_MIRRORS),
-            Remote("t10k-images-idx3-ubyte.gz", "md5:bef4ecab320f06d8554ea6380940ec79", FASHION_MIRRORS),
-            Remote("t10k-labels-idx1-ubyte.gz", "md5:bb300cfdad3c16e7a12a480ee83cd310", FASHION_MIRRORS),
+        label_checksums={
+            "train-labels-idx1-ubyte": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+            "t10k-labels-idx1-ubyte": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        },
+        remotes=_gzipped(
+            FASHION_MIRRORS,
+            "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+            "25c81989df183df01b3e8a0aad5dffbe",
+            "bef4ecab320f06d8554ea6380940ec79",
+            "bb300cfdad3c16e7a12a480ee83cd310",
         ),
     ),
     "cifar10": Entry(
@@ -131,7 +127,6 @@ CATALOGUE: Mapping[str, Entry] = {
         folders=("cifar-10-batches-bin", "cifar10/cifar-10-batches-bin", "."),
         files=bin_files,
         read=read_bin_folder,
-        checksums=CIFAR_BIN,
         archives=("cifar-10-binary.tar.gz",),
         remotes=(Remote("cifar-10-binary.tar.gz", "md5:c32a1d4ab5d03f1284b67883e8d87530", TORONTO),),
     ),

@@ -26,7 +26,7 @@ class Dataset:
     """Labelled pictures of one size; an index, a slice or an index array selects a smaller `Dataset`.
 
     `paths` are the files that the pictures were read from, row by row; there are none if there were no files.
-    Where several labels may be true of a picture, or none, `multi_hot` says which; its `labels` then are the
+    Where several labels may be true of a picture, or none, `multi_hot` has them; its `labels` then are the
     rarest of those that are true, and 0 where none is. `larger` are pictures of which `images` are the
     centres, if they are kept with a margin (`margins.py`). `regions` are what a training ignores: masks of
     the pictures as they are kept (`regions.py`).
@@ -138,7 +138,7 @@ class Dataset:
         return tuple(torch.bincount(self.labels, minlength=len(self.classes)).tolist())
 
     def spread(self, n: int | None) -> "Dataset":
-        """At most `n` pictures, every class in proportion, in the order in which they stand."""
+        """At most `n` pictures, every class in proportion, in their order."""
         if n is None or n >= len(self):
             return self
         return self[self.labels.argsort(stable=True)[torch.arange(n) * len(self) // n].sort().values]
@@ -182,7 +182,7 @@ def batches(
 def larger_pictures(
     dataset: Dataset, rows: Tensor, device: torch.device | str | None = None
 ) -> Images | None:
-    """What stands around some of the pictures, as float images in [0, 1]; None if they have no margin."""
+    """Some of the pictures with their margins, as float images in [0, 1]; None if they have none."""
     return None if dataset.larger is None else to_float(dataset.larger[rows].to(device))
 
 

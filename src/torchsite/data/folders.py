@@ -35,7 +35,7 @@ def load_folder(folder: Path, request: Request) -> Dataset:
 def list_split(folder: Path, request: Request, group: Callable[[Path], Hashable] = str) -> Listing:
     """The pictures of one split, classes taking turns.
 
-    Where no folders say which are in it, pictures of one group stay together.
+    Where a seed splits the pictures, those of one group stay together.
     """
     return taking_turns(_of_split(folder, request, group))
 

@@ -74,7 +74,7 @@ def read_pictures(listing: Listing, request: Request) -> tuple[Dataset, Listing]
     pixels, kept = _open(folder) or _made(folder, listing, request, channels)
     if len(kept) < len(listing.files) and not request.skip_unreadable:
         first = min(set(range(len(listing.files))) - set(kept))
-        decode(listing.paths[first], size, channels)  # says what is wrong with it
+        decode(listing.paths[first], size, channels)  # raises the reason
     labels = torch.tensor(listing.labels)[kept]
     _check_classes(listing, labels)
     skipped = len(listing.files) - len(kept)
@@ -124,8 +124,8 @@ def _open(folder: Path) -> tuple[np.ndarray, list[int]] | None:
 def _mapped(path: Path) -> np.ndarray:
     """The bytes of a file, of which memory holds what was looked at; changes of them are never written.
 
-    Training looks at pictures in random order. Where the file is larger than memory, what the system would
-    read ahead is thrown out before its turn comes, and a batch costs many times what it needs.
+    Training reads pictures in random order. Where the file is larger than memory, pages that the system reads
+    ahead are dropped before they are used, so read-ahead is switched off.
     """
     with path.open("rb") as file:
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)

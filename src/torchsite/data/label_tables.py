@@ -7,8 +7,8 @@
 
 The first column names files inside the folder; a path that leads out of it (`..`, an absolute one, a link) is
 refused. Either every other column is a label with 0 or 1, or there is
-one more column, with names separated by semicolons or bars. A column called `split` says which half a picture
-is in; without one a seed splits them, labels in proportion to the rarest of each picture.
+one more column, with names separated by semicolons or bars. A column called `split` has the half of each
+picture; without one a seed splits them, labels in proportion to the rarest of each picture.
 """
 
 import csv
@@ -33,7 +33,7 @@ SPLIT = "split"
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """Files, which labels are true of each, and the half that each is in, if the table says so."""
+    """Files, which labels are true of each, and the half of each, if the table has it."""
 
     files: tuple[str, ...]
     multi_hot: MultiHot
@@ -104,7 +104,7 @@ def rarest(multi_hot: MultiHot) -> list[int]:
 
 
 def labelled_rows(table: LabelTable, request: Request) -> list[int]:
-    """The rows of a table that are in the half which is asked for."""
+    """The rows of a table in the requested half."""
     everything = range(len(table.files))
     if table.halves:
         return [row for row in everything if table.halves[row] == request.half]

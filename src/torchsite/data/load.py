@@ -1,4 +1,4 @@
-"""One door to every data set: by its name in the catalogue, or by its folder."""
+"""Load any data set: by its name in the catalogue, or by its folder."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -31,15 +31,13 @@ def load_dataset(
     holdout: float = 0.2,
     progress: bool = True,
     skip_unreadable: bool = False,
-    verify: bool = False,
     margin: float = 1.0,
 ) -> Dataset:
     """A data set as one value, from disk if it is there, else from its publisher.
 
-    `size` asks for square pictures of that many pixels (folders: 128 unless told); `seed` and `holdout` split
+    `size` is the side of square pictures in pixels (folders: 128 by default); `seed` and `holdout` split
     folders without `train/` and `test/`; `margin` keeps their pictures so many times larger, of which the
-    centre is the picture (`margins.py`); `verify` checks the files against the published checksums, as
-    downloads always are.
+    centre is the picture (`margins.py`).
     """
     request = Request(
         name=str(name_or_folder),
@@ -51,7 +49,6 @@ def load_dataset(
         holdout=holdout,
         progress=progress,
         skip_unreadable=skip_unreadable,
-        verify=verify,
         margin=margin,
     )
     by_name = isinstance(name_or_folder, str) and name_or_folder in CATALOGUE
@@ -70,8 +67,6 @@ def load_sample(request: Request) -> Dataset:
 
 def find_folder(request: Request) -> Path:
     """The folder of that name, here or in a data directory."""
-    if request.verify:
-        raise ConfigError(f"{request.name} has no published checksums: call without verify=True")
     here = Path(request.name).expanduser()
     if here.is_dir():
         return here

@@ -1,4 +1,4 @@
-"""Pictures kept larger than a model sees them: turned views show what stands around them, not corners.
+"""Pictures kept larger than a model sees them: turned views show their surroundings instead of corners.
 
     larger    the picture as it is kept, `margin` times the working size
     images    its centre, of the working size: what the model sees of a picture as it is

@@ -67,7 +67,7 @@ def read_special(path: Path) -> np.ndarray | None:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Image.Image]:
-    """A picture file; whatever goes wrong while it is read is an error that names it."""
+    """A picture file; any failure while it is read is an error that names it."""
     try:
         with open_picture(path) as file:
             check_pixels(*file.size)
@@ -138,8 +138,8 @@ def read_whole(
     return _in_channels(torch.from_numpy(pixels).movedim(-1, 0).float() / 255, channels)
 
 
-def upright_rgb(path: Path, longest: int | None = None) -> np.ndarray:
-    """A file's whole picture as uint8 of height × width × 3, upright, no side longer than `longest`.
+def upright_rgb(path: Path) -> np.ndarray:
+    """A file's whole picture as uint8 of height × width × 3, upright.
 
     A stack of channels is shown by its first three, or by its mean if it has but two.
     """
@@ -148,10 +148,7 @@ def upright_rgb(path: Path, longest: int | None = None) -> np.ndarray:
         shown = pixels[:3] if len(pixels) > 2 else np.repeat(pixels.mean(0, keepdims=True), 3, 0)
         return np.ascontiguousarray(shown.astype(np.uint8).transpose(1, 2, 0))
     with opened(path) as file:
-        picture = _on_white(_upright(file))
-        if longest is not None:
-            picture.thumbnail((longest, longest))
-        return np.array(picture)
+        return np.array(_on_white(_upright(file)))
 
 
 def _unreadable(path: Path, reason: object) -> UnreadableImageError:

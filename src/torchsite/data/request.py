@@ -1,4 +1,4 @@
-"""What one call of `load_dataset` asks for, checked once and passed on as a value."""
+"""The arguments of one call of `load_dataset`, checked once and passed on as a value."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ MAX_SIDE = 2048  # of pictures as models take them; larger ones are read in tile
 
 @dataclass(frozen=True)
 class Request:
-    """A data set by name or folder, its split, and how to come by it."""
+    """A data set by name or folder, its split, and how to load it."""
 
     name: str
     split: str = "train"
@@ -24,7 +24,6 @@ class Request:
     holdout: float = 0.2
     progress: bool = True
     skip_unreadable: bool = False
-    verify: bool = False
     margin: float = 1.0
 
     def __post_init__(self) -> None:

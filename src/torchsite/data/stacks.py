@@ -7,10 +7,10 @@
 | `.npy` of 2 to 8 channels, first or last | uint8, uint16, or floats in [0, 1]; never pickled objects |
 | DICOM (`.dcm`, `.dicom`) | one grey picture, by its rescaling and window; needs `pydicom` |
 
-16 bits are scaled to 8 by one rule for all files, so that brightness can be compared between them; DICOM says
-itself which values are black and white. Other files are colour pictures (`pictures.py`).
+16 bits are scaled to 8 by one rule for all files, so that brightness can be compared between them; DICOM
+files name their own black and white. Other files are colour pictures (`pictures.py`).
 
-A small file can claim to be a huge picture, so what its head claims is checked before memory is taken: pages,
+The header of a small file can describe a huge picture, so it is checked before memory is taken: pages,
 frames and channels all count towards `MAX_PIXELS`.
 """
 
@@ -121,7 +121,7 @@ def _array(path: Path) -> np.ndarray:
 
 
 def _dicom(path: Path) -> np.ndarray:
-    """The first frame, in grey: rescaled, windowed if the file says how, and the right way round."""
+    """The first frame, in grey: rescaled, and windowed or inverted if the file asks for it."""
     pydicom = needed("pydicom", who="this file", install="torchsite[dicom]")
     if getattr(pydicom.filereader.read_file_meta_info(path), "TransferSyntaxUID", "") == DEFLATED:
         raise ValueError("it is deflated, of unknown size: save it without compression")

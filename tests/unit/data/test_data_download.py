@@ -58,7 +58,7 @@ def test_a_file_is_fetched_once(mirror, tmp_path):
 def test_an_interrupted_download_is_an_error_and_begins_again(mirror, tmp_path):
     remote = Remote("file", CHECKSUM, (mirror.url,))
     mirror.cut = 300_000
-    with pytest.raises(DataError, match="could not fetch"):
+    with pytest.raises(DataError):
         fetch(remote, tmp_path)
     assert not list(tmp_path.iterdir())
     mirror.cut = None
@@ -74,7 +74,7 @@ def test_what_killed_processes_left_long_ago_is_removed(mirror, tmp_path):
 
 
 def test_a_wrong_checksum_is_an_error_and_leaves_no_file(mirror, tmp_path):
-    with pytest.raises(DataError, match="does not match the known hash"):
+    with pytest.raises(DataError, match="hash"):
         fetch(Remote("file", f"md5:{'0' * 32}", (mirror.url,)), tmp_path)
     assert not list(tmp_path.iterdir())
 

