@@ -35,16 +35,16 @@ def explain(
         bool, typer.Option("--overlay", help="Also the whole picture with the evidence over it.")
     ] = False,
     regions: Annotated[
-        Literal["geojson", "coco"] | None, typer.Option(help="Also outlines of the strongest evidence.")
-    ] = None,
+        bool, typer.Option("--regions", help="Also outlines of the strongest evidence, as GeoJSON.")
+    ] = False,
     csv: Annotated[Path | None, typer.Option(help="Also one table over all pictures.")] = None,
     abstain: Annotated[
         float | None,
         typer.Option(
             min=-1,
             max=1,
-            help="Hide each picture patch by patch, and flag predictions whose evidence and what hiding does "
-            "have a rank correlation below this; 0 is what a map that says nothing gets.",
+            help="Hide each picture patch by patch, and flag predictions where the rank correlation of the "
+            "evidence with the drop of the score is below this; a random map has 0.",
         ),
     ] = None,
     tiles: Annotated[
@@ -59,8 +59,8 @@ def explain(
 ) -> None:
     """Predict and explain: write the heatmaps whose sums are the logits.
 
-    For each picture it prints the prediction, the runner-up, and which share of the evidence between the two
-    speaks for the prediction. Pictures that cannot be read are named; the others are explained all the same.
+    For each picture it prints the prediction, the runner-up, and the share of the evidence between the two
+    that is for the prediction. Pictures that cannot be read are listed; the others are explained.
 
     Examples:
 
@@ -70,7 +70,7 @@ def explain(
 
     torchsite explain photo.png --model runs/pets/model --why cat dog
 
-    torchsite explain slides --model runs/cells/model --overlay --regions geojson --csv table.csv
+    torchsite explain slides --model runs/cells/model --overlay --regions --csv table.csv
 
     torchsite explain digits --class 7 --format npz --json
     """
@@ -82,7 +82,7 @@ def explain(
     if tiles != "none" and (format != "png" or abstain is not None):
         raise ConfigError("--tiles writes overlays, regions and tables: leave out --format and --abstain")
     tasks, failed, config = plan(pictures, out, format), 0, loaded.config
-    also = ReadOut(out, config.image_shape, loaded.classes, overlay, regions, csv, config.margin)
+    also = ReadOut(config.image_shape, loaded.classes, overlay, regions, csv, config.margin)
     console, checked = terminal(), tiles == "none" and (csv is not None or abstain is not None)
     with watching("explaining", enabled=not console.is_terminal) as watch:
         for start in range(0, len(tasks), batch_size):

@@ -3,8 +3,7 @@
 | option | file | what |
 |---|---|---|
 | `--overlay` | `NAME.overlay.png` | the whole picture, grey, with the evidence over it in red and blue |
-| `--regions geojson` | `NAME.geojson` | polygons around the strongest evidence, in pixels of the file |
-| `--regions coco` | `regions.json` | the same for all pictures, as COCO has annotations |
+| `--regions` | `NAME.geojson` | polygons around the strongest evidence, in pixels of the file |
 | `--csv TABLE` | TABLE | a row for each picture |
 """
 
@@ -23,13 +22,7 @@ from torchsite.data.pictures import upright_rgb
 from torchsite.files import csv_table, write_atomically
 from torchsite.model.drawing import overlay
 from torchsite.model.explanation import enlarge
-from torchsite.model.regions import (
-    Placement,
-    coco_annotations,
-    fitted_placement,
-    strongest_regions,
-    to_geojson,
-)
+from torchsite.model.regions import Placement, fitted_placement, strongest_regions, to_geojson
 from torchsite.model.tiles import TiledExplanation
 
 LONGEST = 1024
@@ -43,21 +36,18 @@ COLUMNS = (
 class ReadOut:
     """Writes the files of each picture, and at the end those about all of them."""
 
-    out: Path
     shape: tuple[int, int, int]
     classes: tuple[str, ...]
     overlay: bool = False
-    regions: str | None = None
+    regions: bool = False
     table: Path | None = None
     margin: float = 1.0
     rows: list[dict[str, Any]] = field(default_factory=list)
-    images: list[dict[str, Any]] = field(default_factory=list)
-    annotations: list[dict[str, Any]] = field(default_factory=list)
 
     def write(self, answer: Answer, line: dict[str, Any]) -> None:
         """The files of one picture; `line` is its row of the table."""
         self.rows.append(line)
-        if not self.overlay and self.regions is None:
+        if not self.overlay and not self.regions:
             return
         target, pixels = answer.task.target, upright_rgb(answer.task.picture)
         height, width = pixels.shape[:2]
@@ -68,37 +58,25 @@ class ReadOut:
         if self.overlay:
             drawn = overlay(pixels, _over(answer.heatmap, placement, (height, width)))
             write_atomically(target.with_suffix(".overlay.png"), _png(drawn))
-        if self.regions is None:
-            return
-        regions, label = strongest_regions(answer.heatmap), answer.classes[0]
-        if self.regions == "geojson":
-            about = {"picture": answer.task.picture.name, "class": self.classes[label]}
-            content = to_geojson(regions, placement, about)
+        if self.regions:
+            about = {"picture": answer.task.picture.name, "class": self.classes[answer.classes[0]]}
+            content = to_geojson(strongest_regions(answer.heatmap), placement, about)
             write_atomically(target.with_suffix(".geojson"), json.dumps(content))
-        else:
-            number, first = len(self.images) + 1, len(self.annotations) + 1
-            name = str(answer.task.picture)
-            self.images.append({"id": number, "file_name": name, "width": width, "height": height})
-            self.annotations += coco_annotations(regions, placement, number, label + 1, first)
 
     def failed(self, picture: Path, problem: str) -> None:
         """A picture that could not be read has a row as well."""
         self.rows.append({"picture": str(picture), "error": problem})
 
     def finish(self) -> None:
-        """The files about all pictures."""
+        """The table of all pictures."""
         if self.table is not None:
             rows = sorted(self.rows, key=lambda row: str(row["picture"]))
             cells = [[row.get(column) for column in COLUMNS] for row in rows]
             write_atomically(self.table, csv_table([COLUMNS, *cells]))
-        if self.regions == "coco":
-            categories = [{"id": number, "name": name} for number, name in enumerate(self.classes, start=1)]
-            content = {"images": self.images, "categories": categories, "annotations": self.annotations}
-            write_atomically(self.out / "regions.json", json.dumps(content))
 
 
 def _over(heatmap: Tensor, placement: Placement, size: tuple[int, int]) -> np.ndarray:
-    """A map at its place in the file's picture; nothing is said of what the model did not see."""
+    """A map at its place in the file's picture; 0 where the model did not see the picture."""
     rows, cols = (max(1, round(placement.scale * side)) for side in heatmap.shape)
     spread = enlarge(heatmap[None, None], (rows, cols))[0, 0].numpy()
     whole = np.zeros(size)

@@ -1,7 +1,7 @@
-"""Where the strongest evidence stands: regions with exact outlines, as GeoJSON and COCO have them.
+"""Regions of the strongest evidence, with exact outlines, as GeoJSON.
 
-The strongest evidence are the pixels with the largest positive values that together hold a share of all that
-speaks for the class. Touching pixels make a region. Outlines follow the edges of pixels, so that a region and
+The strongest evidence are the pixels with the largest positive values that together hold a share of all
+positive evidence. Touching pixels make a region. Outlines follow the edges of pixels, so that a region and
 its outline have the same area; coordinates are those of the picture's file, x to the right and y down.
 """
 
@@ -24,7 +24,7 @@ LEAST_SHARE = 0.02
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a map stands in its file's picture: x_file = left + scale · x_map, and so for y."""
+    """The place of a map in its file's picture: x_file = left + scale · x_map, and so for y."""
 
     left: float = 0.0
     top: float = 0.0
@@ -38,11 +38,6 @@ class Region:
     mask: np.ndarray
     share: float
     rings: list[Ring]
-
-    @property
-    def area(self) -> int:
-        """Pixels of the map."""
-        return int(self.mask.sum())
 
 
 def strongest_regions(heatmap: Map, share: float = 0.5, least: float = LEAST_SHARE) -> list[Region]:
@@ -150,29 +145,6 @@ def to_geojson(regions: list[Region], placement: Placement, properties: dict[str
     return {"type": "FeatureCollection", "features": features}
 
 
-def coco_annotations(
-    regions: list[Region], placement: Placement, image_id: int, category_id: int, first_id: int
-) -> list[dict[str, Any]]:
-    """One annotation for each region: its outer outline, its box and its area, in pixels of the file."""
-    found = []
-    for number, region in enumerate(regions):
-        outer = [_placed(point, placement) for point in region.rings[0][:-1]]
-        xs, ys = [x for x, _ in outer], [y for _, y in outer]
-        found.append(
-            {
-                "id": first_id + number,
-                "image_id": image_id,
-                "category_id": category_id,
-                "segmentation": [[value for point in outer for value in point]],
-                "bbox": [min(xs), min(ys), max(xs) - min(xs), max(ys) - min(ys)],
-                "area": region.area * placement.scale**2,
-                "iscrowd": 0,
-                "score": round(region.share, 4),
-            }
-        )
-    return found
-
-
 def _placed(point: tuple[float, float], placement: Placement) -> tuple[float, float]:
     x, y = point
     return (
@@ -182,7 +154,7 @@ def _placed(point: tuple[float, float], placement: Placement) -> tuple[float, fl
 
 
 def fitted_placement(size: tuple[int, int], shape: tuple[int, int, int], margin: float = 1.0) -> Placement:
-    """Where a model's picture stands in a file of (width, height): its centre, as `read_picture` crops it."""
+    """The place of a model's picture in a file of (width, height): its centre, as in `read_picture`."""
     _, height, width = shape
     side = larger_size(max(height, width), margin)
     scale = min(size) / side

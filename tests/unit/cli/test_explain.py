@@ -118,9 +118,9 @@ def test_no_file_is_written_twice_and_no_picture_is_written_over(tmp_path):
 
 
 def test_nothing_to_explain_is_an_error(model_folder, black_box_folder, digit, tmp_path):
-    with pytest.raises(DataError, match="no picture at"):
+    with pytest.raises(DataError):
         run("explain", tmp_path / "nothing.png", "--model", model_folder)
-    with pytest.raises(DataError, match="no pictures in"):
+    with pytest.raises(DataError):
         run("explain", tmp_path, "--model", model_folder)
     with pytest.raises(NotApplicableError, match="black box"):
         run("explain", digit, "--model", black_box_folder)
@@ -131,7 +131,7 @@ def test_overlays_regions_and_a_table_over_all_files(model_folder, digit, tmp_pa
         picture.resize((56, 84)).save(tmp_path / "tall.png")
     (tmp_path / "bad.png").write_bytes(b"no picture")
     words = ["explain", str(tmp_path), "--model", str(model_folder), "--out", str(tmp_path / "out"),
-             "--overlay", "--regions", "geojson", "--csv", str(tmp_path / "table.csv"),
+             "--overlay", "--regions", "--csv", str(tmp_path / "table.csv"),
              "--abstain", "1"]  # fmt: skip
     result = runner.invoke(app, words)
     assert isinstance(result.exception, DataError)
@@ -151,7 +151,7 @@ def test_overlays_regions_and_a_table_over_all_files(model_folder, digit, tmp_pa
     assert -1 <= float(tall["deletion_check"]) <= 1
 
 
-def test_regions_of_all_pictures_in_one_coco_file_and_tiles(model_folder, digit, tmp_path):
+def test_tiles_give_regions_of_the_whole_picture(model_folder, digit, tmp_path):
     with Image.open(digit) as picture:
         picture.resize((70, 28)).save(tmp_path / "wide.png")
     words = [
@@ -164,12 +164,12 @@ def test_regions_of_all_pictures_in_one_coco_file_and_tiles(model_folder, digit,
         "--tiles",
         "fit",
     ]
-    line = json.loads(run(*words, "--regions", "coco", "--overlay", "--json"))
+    line = json.loads(run(*words, "--regions", "--overlay", "--json"))
     assert "deletion_check" not in line
-    found = json.loads((tmp_path / "out" / "regions.json").read_text())
-    assert found["images"][0] | {"file_name": ""} == {"id": 1, "file_name": "", "width": 70, "height": 28}
-    assert found["annotations"][0]["category_id"] == int(line["class"]) + 1
-    assert [category["name"] for category in found["categories"]] == [str(i) for i in range(10)]
+    found = json.loads((tmp_path / "out" / "wide.geojson").read_text())["features"]
+    assert {feature["properties"]["class"] for feature in found} == {line["class"]}
+    xs = [x for feature in found for ring in feature["geometry"]["coordinates"] for x, _ in ring]
+    assert 0 <= min(xs) < max(xs) <= 70
     with pytest.raises(ConfigError, match="--tiles"):
         run(*words, "--abstain", 0)
 

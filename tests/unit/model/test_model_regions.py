@@ -10,7 +10,6 @@ from hypothesis.extra.numpy import arrays
 from torchsite.errors import ConfigError
 from torchsite.model.regions import (
     Placement,
-    coco_annotations,
     components,
     fitted_placement,
     outlines,
@@ -66,6 +65,3 @@ def test_coordinates_are_those_of_the_file():
     (feature,) = to_geojson(strongest_regions(heatmap), placement, {"class": "a"})["features"]
     xs, ys = zip(*feature["geometry"]["coordinates"][0], strict=True)
     assert (min(xs), max(xs), min(ys), max(ys)) == (18, 20, 4, 6)
-    (annotation,) = coco_annotations(strongest_regions(heatmap), placement, 1, 1, 1)
-    assert annotation["bbox"] == [18, 4, 2, 2]
-    assert annotation["area"] == 4
