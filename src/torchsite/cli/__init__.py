@@ -1,8 +1,8 @@
 """The command line: `torchsite train`, `explain`, `evaluate`, `report`, `compare`, `reproduce`, `serve` …
 
-Exit codes: 0 when all went well, 1 for an error with a message that says what to do, 2 for a command line
-that cannot be understood, 130 when interrupted, 143 when told to stop (SIGTERM).
-A training that is interrupted or told to stop writes a checkpoint first.
+Exit codes: 0 when all went well, 1 for an error with a message, 2 for a command line
+that cannot be parsed, 130 when interrupted, 143 on SIGTERM.
+A training that is interrupted writes a checkpoint first.
 """
 
 import io
@@ -32,7 +32,7 @@ app = typer.Typer(
     name="torchsite",
     help="Image classifiers that explain themselves, with explanations that move with the picture.",
     epilog="Exit codes: 0 all went well; 1 an error, with the reason; 2 the command line cannot be "
-    "understood; 130 interrupted; 143 told to stop (SIGTERM). "
+    "parsed; 130 interrupted; 143 stopped by SIGTERM. "
     "A training then leaves a checkpoint to resume from.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -33,7 +33,7 @@ def compare(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare explanation methods on a model; every score stands beside its floor.
+    """Compare explanation methods on a model; every score beside its floor.
 
     Examples:
 

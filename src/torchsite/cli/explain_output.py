@@ -21,9 +21,9 @@ from torchsite.model.tiles import TiledExplanation
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One picture of an explanation, and what is asked of it.
+    """One picture of an explanation, and the classes to explain.
 
-    Asked is why the prediction, why this class (`chosen`), or why one class and not another (`why`).
+    These are the prediction, a given class (`chosen`), or one class rather than another (`why`).
     """
 
     task: Task
@@ -34,7 +34,7 @@ class Answer:
 
     @cached_property
     def classes(self) -> tuple[int, int]:
-        """The class in question and the one that it is held against: its strongest rival unless named."""
+        """The explained class and the one to contrast it with: its strongest rival unless given."""
         names = self.explanation.classes
         if self.why is not None:
             return names.index(self.why[0]), names.index(self.why[1])
@@ -44,7 +44,7 @@ class Answer:
 
     @cached_property
     def heatmap(self) -> Tensor:
-        """The evidence for the class in question."""
+        """The evidence for the explained class."""
         labels = torch.full((len(self.explanation.logits),), self.classes[0])
         return self.explanation.heatmaps(classes=labels)[self.index]
 
@@ -58,7 +58,7 @@ class Answer:
         return ", ".join(name for name, yes in zip(names, present, strict=True) if yes) or "none"
 
     def summary(self) -> dict[str, Any]:
-        """The prediction, the runner-up, and the evidence between the two classes in question."""
+        """The prediction, the runner-up, and the evidence between the two explained classes."""
         explanation, index, (first, second) = self.explanation, self.index, self.classes
         names, probabilities = explanation.classes, explanation.probabilities[index]
         best, next_best = int(explanation.predicted[index]), int(explanation.runner_up()[index])
@@ -79,10 +79,10 @@ class Answer:
         }
 
     def write(self, format: str) -> Path:
-        """The answer as a picture (png), as text (json) or as arrays (npz).
+        """Write a picture (png), text (json) or arrays (npz).
 
-        Numbers are the logits of all classes, and heatmaps and prototypes of those asked about, or of all;
-        `why` is there if it was asked for.
+        Numbers are the logits of all classes, heatmaps and prototypes of the given classes, or of all, and
+        `why` if it was given.
         """
         explanation, index, path = self.explanation, self.index, self.task.target
         assert isinstance(explanation, Explanation)

@@ -12,10 +12,6 @@ from torchsite.cli.terminal import AsJson, say_json, terminal
 def gallery(
     model: Annotated[Path, typer.Argument(help="The folder of a model.", exists=True, file_okay=False)],
     data: Annotated[str, typer.Argument(help="The data set or folder that it was trained on.")],
-    per_class: Annotated[
-        int | None,
-        typer.Option(min=1, help="Exemplars of each class; unless told, up to 12 that stay small."),
-    ] = None,
     reconstructed: Annotated[
         bool,
         typer.Option(
@@ -28,7 +24,7 @@ def gallery(
     """Choose training pictures that show what the prototypes of learned features look for.
 
     They are kept beside the weights, and go wherever the model's folder goes: on pages and into reports.
-    Where the pictures must stay where they are, ask for reconstructions.
+    Where the pictures must not be passed on, use --reconstructed.
 
     Examples:
 
@@ -44,9 +40,7 @@ def gallery(
     (model / GALLERY_FILE).unlink(missing_ok=True)  # an older one may be of other weights
     loaded = open_site(str(model))
     pictures = open_data(data, "train", loaded)
-    made = make_gallery(
-        loaded, pictures, rng=make_rng(seed, "gallery"), per_class=per_class, reconstructed=reconstructed
-    )
+    made = make_gallery(loaded, pictures, rng=make_rng(seed, "gallery"), reconstructed=reconstructed)
     path = save_gallery(made, model / WEIGHTS_FILE)
     size = path.stat().st_size
     terminal(stderr=as_json).print(f"{path}: {len(made)} {made.drawn} of {made.source}, {size / 1e6:.1f} MB")

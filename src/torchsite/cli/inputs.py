@@ -1,4 +1,4 @@
-"""Models, data and picture files as the commands name them: the model says which pictures it takes."""
+"""Models, data and picture files as the commands name them, at the size that the model takes."""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ def open_model(name: str) -> "SITE | BlackBox":
 
 
 def open_site(name: str) -> "SITE":
-    """A model that explains itself; a black box is an error that says what to do."""
+    """A model that explains itself; a black box is an error."""
     from torchsite.model import SITE
 
     loaded = open_model(name)
@@ -42,7 +42,7 @@ def open_data(name: str, split: str, model: "SITE | BlackBox") -> "Dataset":
 
 
 def training_data(model_name: str, data: str, model: "SITE | BlackBox") -> "Dataset | None":
-    """The training half of `data`, if the run that wrote the model says that it was trained on it."""
+    """The training half of `data`, if `run.json` of the model's run names it."""
     path = Path(model_name).resolve().parent / "run.json"
     if not (Path(model_name).is_dir() and path.is_file()):
         return None

@@ -58,7 +58,6 @@ def report(
         str | None, typer.Option(help="Post-hoc methods to compare, separated by commas; '' for none.")
     ] = None,
     limit: Annotated[int, typer.Option(min=2, help="At most so many pictures, drawn at random.")] = 2000,
-    figures: Annotated[Path | None, typer.Option(help="Also write each figure here, PNG and SVG.")] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -71,12 +70,12 @@ def report(
 
     torchsite report mnist
 
-    torchsite report runs/birds/model photos/birds --out birds.html --figures figures
+    torchsite report runs/birds/model photos/birds --out birds.html
     """
     from torchsite.evaluation.examine import METHODS_SHOWN, examine
     from torchsite.evaluation.illustrate import illustrate
     from torchsite.evaluation.training_log import find_log
-    from torchsite.report import report_figures, save_figures, write_report
+    from torchsite.report import write_report
     from torchsite.report.findings import findings
 
     loaded = open_model(model)
@@ -93,11 +92,7 @@ def report(
             watch=watch,
         )
         watch("drawing", 0, 1)
-        shown = illustrate(loaded, examined, result)
-        drawn = report_figures(result, shown)
-        path = write_report(result, shown, out, figures=drawn)
-        if figures is not None:
-            save_figures(drawn, figures)
+        path = write_report(result, illustrate(loaded, examined, result), out)
     if as_json:
         say_json({"report": str(path), "result": asdict(result)})
         return

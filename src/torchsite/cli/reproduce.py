@@ -36,7 +36,7 @@ def reproduce(
     """Run one experiment of the paper, or all that are not done yet; interrupted ones continue.
 
     The result and its figures are written to runs/NAME. With --publish, the result is also copied to results/
-    of the checkout that you stand in, and the figures and pages of docs/ are drawn again.
+    of the checkout in the current folder, and the figures and pages of docs/ are drawn again.
 
     Examples:
 

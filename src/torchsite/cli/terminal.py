@@ -3,7 +3,7 @@
 Lines are never broken (paths stay whole) and text is never markup. Results go to the standard output; bars go
 to the standard error stream, and only if that is a terminal, so that pipes and logs stay clean.
 
-Commands import the library when they run and not before: help and completion answer at once.
+Commands import the library only when they run: help and completion are quick.
 """
 
 import json
@@ -65,7 +65,7 @@ def say_figures(figures: Mapping[str, str], console: Terminal | None = None) -> 
 
 @contextmanager
 def watching(title: str, *, enabled: bool = True) -> Iterator["Watch"]:
-    """A bar that goes away when the work is done; the yielded function is told `(label, done, total)`."""
+    """A bar that goes away when the work is done; the yielded function takes `(label, done, total)`."""
     if not (enabled and sys.stderr.isatty()):
         yield lambda label, done, total: None
         return

@@ -58,7 +58,6 @@ def train(
         str, typer.Option(help="GPUs of each node, or processes on CPUs; torchrun sets it itself.")
     ] = "auto",
     nodes: Annotated[int, typer.Option(min=1, help="Machines that train together.")] = 1,
-    strategy: Annotated[str, typer.Option(help="How processes share the work.")] = "auto",
     log: Annotated[
         str, typer.Option(help="Write explanation sheets while training: tensorboard or wandb.")
     ] = "",
@@ -85,11 +84,7 @@ def train(
 
     folder, recipes = out or Path("runs") / Path(data).resolve().name, shipped_recipes()
     callbacks = [ExplanationSheets(log)] if log else []
-    given = {
-        "devices": int(devices) if devices.isdigit() else devices,
-        "num_nodes": nodes,
-        "strategy": strategy,
-    }
+    given = {"devices": int(devices) if devices.isdigit() else devices, "num_nodes": nodes}
     launch = {name: value for name, value in given.items() if value not in ("auto", 1)}
     run = Run(data, folder, parse_fields(context.args), resume, limit, callbacks, terminal(stderr=as_json))
     ignored = (*map(str, ignore or ()), *(ignore_group or ()))
@@ -120,7 +115,7 @@ def train(
 def train_by_recipe(
     run: Run, recipe: str, launch: dict[str, Any], ignored: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Train as a recipe says; what was trained, for JSON."""
+    """Train by a recipe; return what was trained, for JSON."""
     from torchsite.data import load_dataset
     from torchsite.distributed import is_first
     from torchsite.evaluation.audit_ignored import with_regions

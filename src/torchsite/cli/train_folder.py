@@ -27,7 +27,7 @@ class Run:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What `fit` is told."""
+        """The options of `fit`."""
         return {"resume": self.resume, "progress": self.console.is_terminal, "callbacks": self.callbacks}
 
     def said(self, fitted: "Fitted[Any]") -> dict[str, Any]:

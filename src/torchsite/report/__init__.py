@@ -1,15 +1,15 @@
 """The report of one model: its page, its figures, its tables, all drawn from results.
 
-The names below are imported when they are first used: who only formats a number need not wait for matplotlib.
+The names below are imported when they are first used: formatting a number does not load matplotlib.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from torchsite.report.model import report_figures, save_figures, write_report
+    from torchsite.report.model import report_figures, write_report
 
-__all__ = ["report_figures", "save_figures", "write_report"]
+__all__ = ["report_figures", "write_report"]
 
 _RENAMED = {
     "model_figures": "report_figures",

@@ -140,7 +140,7 @@ def draw_confusion(result: Result, pose: str = "untransformed") -> Figure:
 
 
 def draw_calibration(result: Result) -> Figure:
-    """Accuracy against confidence; on the diagonal the model is as often right as it claims."""
+    """Accuracy against confidence; on the diagonal the two are equal."""
     figure, panels = new_chart(2, (7.0, 2.9), width_ratios=(1, 1))
     for number, (pose, (label, colour)) in enumerate(POSES.items()):
         found = result.values["answers"][pose]["calibration"]

@@ -11,13 +11,17 @@ from torchsite.transforms import TransformFamily
 NO_INFORMATION = ("random", "self_explanation")
 MAP_SCORES = (
     ("self_consistency", "raw", "when the picture moves, the map moves along: the cosine of the two is"),
-    ("patch_deletion", "correlation", "hiding a patch does what the map says: the rank correlation is"),
+    (
+        "patch_deletion",
+        "correlation",
+        "the map predicts what hiding a patch does: the rank correlation is",
+    ),
 )
 GOOD, FAIR = 0.8, 0.5  # of the way from no knowledge of the picture to perfect
 
 
 def key_figures(result: Result) -> list[tuple[str, str, str]]:
-    """Name, value and a note for each figure that people ask for first."""
+    """Name, value and a note for each of the main figures."""
     values = result.values
     if "labels" in values:
         return [*_label_figures(values), *_map_figures(values)]
@@ -41,7 +45,7 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
 
 
 def _map_figures(values: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Whether maps follow the picture and say what hiding does, as far as it was measured."""
+    """Whether maps follow the picture and agree with hiding patches, as far as it was measured."""
 
     def three(*path: str) -> str:
         return number(look_up(values, *path, "value"), 3)

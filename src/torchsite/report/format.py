@@ -33,7 +33,7 @@ METHOD_NAMES: Mapping[str, str] = {
     "smooth_grad": "SmoothGrad",
 }
 
-# The scores that people ask for first, by the names that they have in tables, and where a result keeps them.
+# The main scores, by their names in tables, and their places in a result.
 HEADLINES: Mapping[str, tuple[str, ...]] = {
     "accuracy, untransformed": ("accuracy", "untransformed"),
     "accuracy, transformed": ("accuracy", "transformed"),
@@ -99,7 +99,7 @@ def percent_interval(found: Mapping[str, float | None]) -> str:
 
 
 def headline(result: Result) -> dict[str, str]:
-    """The scores of a result that people ask for first, with their intervals, by name.
+    """The main scores of a result, with their intervals, by name.
 
     Those it does not have are left out. A measure that has no names in HEADLINES is shown by its own.
     """
@@ -141,7 +141,7 @@ def words(name: str) -> str:
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
-    """A Markdown table; the first `left` columns stand to the left, scores to the right."""
+    """A Markdown table; the first `left` columns are aligned left, the others right."""
     ruler = [*["---"] * left, *["---:"] * (len(header) - left)]
     return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in [header, ruler, *rows]) + "\n"
 

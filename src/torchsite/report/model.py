@@ -5,11 +5,9 @@ shown = illustrate(model, data, result)
 write_report(result, shown, "report.html")
 report_figures(result, shown)["confusion"].savefig("confusion.svg")
 
-Titles and captions stand in `templates/classes.yaml` and `templates/labels.yaml`.
+Titles and captions are in `templates/classes.yaml` and `templates/labels.yaml`.
 """
 
-from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ from matplotlib.figure import Figure
 from torchsite.evaluation.audit import Audit, strongest_first
 from torchsite.evaluation.illustrate import Illustrations, LabelIllustrations
 from torchsite.files import write_atomically
-from torchsite.model.drawing import png
 from torchsite.report import charts, findings, sheets
 from torchsite.report.audit import draw_groups
 from torchsite.report.comparison import draw, notes, to_rows
@@ -35,15 +32,13 @@ def write_report(
     shown: Illustrations | LabelIllustrations,
     path: Path | str,
     *,
-    figures: Mapping[str, Figure] | None = None,
     audit: Audit | None = None,
 ) -> Path:
     """Write the report of an examination as one HTML file; `shown` are its pictures and maps.
 
-    `figures` are those of `report_figures`, if they have been drawn already; of an audit its sentences and
-    strongest groups are shown.
+    Of an audit its sentences and strongest groups are shown.
     """
-    figures = dict(report_figures(result, shown) if figures is None else figures)
+    figures = report_figures(result, shown)
     n_classes = len(result.config["model"]["classes"])
     if "labels" in result.values:
         answers = f"{n_classes} labels, of which several may be true of a picture, or none"
@@ -95,17 +90,8 @@ def report_figures(result: Result, shown: Illustrations | LabelIllustrations) ->
     return figures
 
 
-def save_figures(figures: Mapping[str, Figure], folder: Path | str) -> list[Path]:
-    """Write each figure as PNG and SVG."""
-    written = []
-    for name, figure in figures.items():
-        written.append(write_atomically(Path(folder) / f"{name}.png", png(figure)))
-        written.append(write_atomically(Path(folder) / f"{name}.svg", partial(figure.savefig, format="svg")))
-    return written
-
-
 def class_prose(result: Result) -> dict[str, Any]:
-    """Chapters and captions, with what is to be said of this kind of model."""
+    """Chapters and captions, with the notes for this kind of model."""
     text, model = prose("classes"), result.config["model"]
     captions, notes_ = text["captions"], text["notes"]
     pixels, site = model["feature_extractor"] == "identity", model["kind"] == "site"

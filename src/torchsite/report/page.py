@@ -1,6 +1,6 @@
 """A self-contained HTML page: style and figures are inline, nothing is loaded.
 
-How it looks stands in `templates/`. Figures are inline SVG: black becomes the colour of the page's text, so
+Layout and style are in `templates/`. Figures are inline SVG: black becomes the colour of the page's text, so
 one drawing serves light, dark and paper; pictures inside are embedded pixel by pixel and stay crisp at any
 size.
 """
@@ -28,7 +28,7 @@ READABLE = 0.9  # below this a wide figure scrolls instead of shrinking
 
 
 class Drawing(NamedTuple):
-    """A figure as it stands in a page."""
+    """A figure in a page."""
 
     svg: Markup
     caption: str
@@ -102,7 +102,7 @@ def _environment() -> Environment:
 
 
 def draw_inline(figure: Figure, name: str, caption: str) -> Drawing:
-    """A figure with its caption, which is also what screen readers say."""
+    """A figure with its caption, which is also the label for screen readers."""
     return Drawing(Markup(svg(figure, name, caption)), caption)  # our own SVG: its texts are escaped
 
 

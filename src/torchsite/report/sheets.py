@@ -1,8 +1,8 @@
-"""Sheets of pictures: what a model saw, its reasons, and whether they move with the picture.
+"""Sheets of pictures and their maps, and whether the maps move with the picture.
 
-Everything is drawn from the result of `examine` and the arrays of `illustrate`; no model is asked. Red speaks
-for a class and blue against it. Maps that are only compared in shape, as the cosine does, have a scale each;
-the evidence of one picture has one scale.
+Everything is drawn from the result of `examine` and the arrays of `illustrate`; no model runs. Red is
+evidence for a class, blue against it. Maps that are only compared in shape, as the cosine does, have a scale
+each; the evidence of one picture has one scale.
 """
 
 import math

@@ -46,5 +46,5 @@ def test_a_model_gets_a_gallery_and_stays_what_it_was(tmp_path, photos):
 def test_pixels_need_no_gallery(tmp_path, photos):
     model = SITE("identity", "lateral", classes=("dark", "light"), image_shape=(3, 24, 24))
     model.save_pretrained(tmp_path / "model")
-    with pytest.raises(NotApplicableError, match="pictures already"):
+    with pytest.raises(NotApplicableError):
         run("gallery", tmp_path / "model", photos)

@@ -97,7 +97,7 @@ def test_folds_say_how_sure_the_accuracy_is(photos, tmp_path):
 
 
 def test_minutes_and_a_recipe_exclude_each_other(photos):
-    with pytest.raises(ConfigError, match="one of the two"):
+    with pytest.raises(ConfigError, match="--recipe"):
         run("train", photos, "--minutes", 1, "--recipe", "mnist_sample")
 
 

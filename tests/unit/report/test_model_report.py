@@ -8,13 +8,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from PIL import Image
 from report_makers import CLASSES, black_box, blobs, examined
 
 from torchsite.errors import DataError
 from torchsite.evaluation import illustrate
 from torchsite.model import SITE
-from torchsite.report import save_figures, write_report
+from torchsite.report import write_report
 from torchsite.report.findings import findings, key_figures, verdicts
 from torchsite.report.page import svg
 from torchsite.results import Result
@@ -77,15 +76,6 @@ def test_a_report_has_a_chapter_for_all_that_was_found(html, case):
         assert f'<a href="#{chapter}">' in html
 
 
-def test_figures_are_for_notebooks_and_files(figures, tmp_path):
-    assert all(isinstance(figure, Figure) for figure in figures.values())
-    written = save_figures({name: figures[name] for name in ("confusion", "moving")}, tmp_path)
-    assert [path.name for path in written] == ["confusion.png", "confusion.svg", "moving.png", "moving.svg"]
-    with Image.open(tmp_path / "moving.png") as picture:
-        assert picture.width > 300
-    assert (tmp_path / "moving.svg").read_text().startswith("<?xml")
-
-
 def test_confusion_and_curves_are_drawn_from_the_result(case, figures):
     result = case[2]
     written = [text.get_text() for text in figures["confusion"].axes[0].texts]
@@ -110,7 +100,7 @@ def test_a_mistake_is_shown_with_the_reason_for_the_true_class_against_the_one_s
 
 def test_other_pictures_than_those_examined_are_refused(case):
     model, _, result = case
-    with pytest.raises(DataError, match="pass the data that was examined"):
+    with pytest.raises(DataError):
         illustrate(model, blobs(seed=1), result)
 
 
