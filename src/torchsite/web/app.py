@@ -67,7 +67,7 @@ def create_app(library: Library, settings: Settings | None = None) -> FastAPI:
 
     @app.get("/api/models", tags=["models"])
     async def models() -> list[ModelOut]:
-        """The models that can be asked, and how."""
+        """The models and their options."""
         return [library.describe(served) for served in library.models.values()]
 
     @app.get("/api/samples", tags=["models"], responses=described(403, 404, 422))

@@ -1,4 +1,4 @@
-"""The answer to one question, from one pass through the network: the batch is x and T x.
+"""The result for one question, from one pass through the network: the batch is x and T x.
 
     raw     = cos(m ⊙ T(I x), m ⊙ I(T x))
     floor   = mean over samples x′ ≠ x of cos(m ⊙ T(I x′), m ⊙ I(T x))
@@ -127,7 +127,7 @@ def _pair(owner: Served, method: str, maps: Heatmaps, result: JobResult) -> MapP
 
 
 def _tested(owner: Served, result: JobResult, renewed: Tensor) -> dict[str, float | Brushed]:
-    """What hiding patches or the brushed part does to the model, where that was asked."""
+    """The effect of hiding patches or the brushed part, if requested."""
     tested: dict[str, float | Brushed] = {}
     moved = result.images[MOVED]
     if result.job.hiding:

@@ -145,7 +145,7 @@ class Guard:
 def check_sender(headers: Headers, hosts: Sequence[str]) -> None:
     """Fail with 403 if the host is unknown or the request comes from a page of another site.
 
-    A name that someone else's name server answers for may be pointed at this machine (DNS rebinding), and
+    A name of someone else's name server may be pointed at this machine (DNS rebinding), and
     pages below it would count as this server's own. Numeric addresses cannot be pointed anywhere.
     """
     host = headers.get("host", "")
@@ -180,7 +180,7 @@ def _is_known(host: str, hosts: Sequence[str]) -> bool:
 
 
 def _announced(headers: Headers) -> int | None:
-    """The length that the client announced, 0 if there is no body; None if it did not say."""
+    """The length that the client announced, 0 if there is no body; None if it did not."""
     length = headers.get("content-length", "")
     if length.isdecimal():
         return int(length[:20])

@@ -25,7 +25,7 @@ N_PARTNERS, N_PARTNERS_SLOW = 8, 2  # pictures that the floor is a mean over
 
 @dataclass(eq=False)
 class Served:
-    """One model; explainers are made when first asked for, and so are the explanations of its samples."""
+    """One model; explainers, and explanations of its samples, are made when first needed."""
 
     name: str
     model: SITE | BlackBox

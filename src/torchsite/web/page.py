@@ -2,8 +2,8 @@
 
     torchsite page mnist --out site/     →  any server of files, for example python -m http.server -d site
 
-It is the page of `torchsite serve` with another source of answers: what the server computes with torch, a
-worker in the browser computes from the model's own outputs. Evidence leaves the model in the cells of its
+It is the page of `torchsite serve`, but a worker in the browser computes from the model's outputs what the
+server computes with torch. Evidence leaves the model in the cells of its
 features; `spreading` brings it to pixels, so that the sums stay those of `torchsite.model.explanation`.
 """
 

@@ -44,7 +44,7 @@ class ProblemError(TorchsiteError):
 
     @property
     def answer(self) -> JSONResponse:
-        """The response that says what went wrong."""
+        """The response with the reason."""
         content = Problem(code=self.code, reason=self.reason).model_dump()
         return JSONResponse(content, self.status, headers=self.headers)
 
@@ -62,7 +62,7 @@ def sentence(errors: Sequence[Any]) -> str:
 
 
 def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What the OpenAPI description says of responses that are problems."""
+    """The OpenAPI description of responses that are problems."""
     return {status: {"model": Problem, "description": TEXTS[status]} for status in statuses}
 
 

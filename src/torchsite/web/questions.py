@@ -23,7 +23,7 @@ ClassChoice = int | Text
 
 
 class Question(BaseModel):
-    """A picture, a pose, and what to ask. One of `image` and `sample` must be given.
+    """A picture, a pose, and what to explain. One of `image` and `sample` must be given.
 
     The pose is a transform T: scale, then turn counter-clockwise about the centre, then shift.
     """

@@ -64,7 +64,7 @@ def _row(method: str, model: str, pair: MapPair) -> Row:
 
 
 def _evidence(result: JobResult, explanation: Explanation, asked: list[int]) -> list[Evidence]:
-    """The strongest classes with their heatmaps, on one scale; those asked for are among them."""
+    """The strongest classes with their heatmaps, on one scale; the requested ones are among them."""
     logits = result.logits[MOVED]
     order = logits.argsort(descending=True).tolist()
     chosen = [i for rank, i in enumerate(order) if rank < TOP or i in asked]

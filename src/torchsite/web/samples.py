@@ -1,13 +1,12 @@
-"""Sample pictures: from the user's data set, else those kept here for a model, else digits or photographs.
+"""Sample pictures: from the user's data set, else those kept here for a model, else digits or drawings.
 
 The folder `sample_pictures/NAME` is for all models with the classes of the shipped model NAME; its files are
 called "1 drawn airplane.png", "2 drawn ship.png" and so on. Models of other colour pictures get those of
-`cifar10`, and photographs that matplotlib, scikit-learn and scikit-image carry, if these are installed.
+`cifar10`.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 import torch
@@ -27,15 +26,6 @@ from torchsite.web.schemas import SampleOut
 N_SAMPLES = 20
 PICTURES = Path(__file__).with_name("sample_pictures")
 COLOURS = "cifar10"  # the drawings for colour pictures of any classes
-PHOTOGRAPHS = (
-    ("matplotlib", "mpl-data/sample_data/grace_hopper.jpg", "portrait"),
-    ("sklearn", "datasets/images/flower.jpg", "flower"),
-    ("sklearn", "datasets/images/china.jpg", "temple"),
-    ("skimage", "data/chelsea.png", "cat"),
-    ("skimage", "data/rocket.jpg", "rocket"),
-    ("skimage", "data/motorcycle_left.png", "motorcycle"),
-    ("skimage", "data/coffee.png", "coffee"),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +56,6 @@ def samples_for(config: ModelConfig, datasets: Sequence[Dataset] = ()) -> Sample
     if folder is None and channels == 1:
         return _of_dataset(load_dataset("mnist_sample", "test"), (height, width))
     pictures = list(_kept(folder or COLOURS))
-    if folder in (None, COLOURS):
-        pictures += _photographs()
     side = larger_size(max(height, width), config.margin)
     images = [as_input(fitted(picture, side), config.image_shape) for _, picture in pictures]
     return Samples(tuple(name for name, _ in pictures), torch.stack(images))
@@ -84,16 +72,6 @@ def _classes(name: str) -> set[str]:
 def _kept(name: str) -> Iterator[tuple[str, Image.Image]]:
     for path in sorted((PICTURES / name).glob("*.png"), key=lambda path: int(path.stem.partition(" ")[0])):
         yield path.stem.partition(" ")[2], Image.open(path)
-
-
-def _photographs() -> Iterator[tuple[str, Image.Image]]:
-    for package, path, name in PHOTOGRAPHS:
-        try:
-            file = Path(str(resources.files(package))) / path
-            with Image.open(file) as picture:
-                yield name, picture.convert("RGB")
-        except (ModuleNotFoundError, OSError):
-            continue
 
 
 def _of_dataset(data: Dataset, size: tuple[int, int], margin: float = 1.0) -> Samples:

@@ -1,4 +1,4 @@
-"""What the server answers, as the OpenAPI description shows it.
+"""The responses of the server, as the OpenAPI description shows them.
 
 Heatmaps travel as signed bytes, base64: value = limit · byte / 127, row by row. Pictures are PNG, base64.
 """
@@ -18,7 +18,7 @@ class MapOut(BaseModel):
 
 
 class Answer(BaseModel):
-    """What the model answers for one picture."""
+    """The prediction for one picture."""
 
     predicted: int
     logits: list[float]
@@ -120,7 +120,7 @@ class Explained(BaseModel):
 
 
 class MethodOut(BaseModel):
-    """An explainer that can be asked for."""
+    """An explainer on offer."""
 
     name: str
     live: bool = Field(description="Fast enough to follow a drag.")
@@ -153,7 +153,7 @@ class GroupOut(BaseModel):
 
 
 class ModelOut(BaseModel):
-    """A model that can be asked."""
+    """A model on offer."""
 
     name: str
     kind: Literal["site", "black_box"]

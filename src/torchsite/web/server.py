@@ -24,7 +24,7 @@ class Server(uvicorn.Server):
 
 
 def serve(app: FastAPI, host: str, port: int, *, ready: Callable[[str], None]) -> None:
-    """Answer until interrupted; `ready` is told the address before the first request."""
+    """Serve until interrupted; `ready` gets the address before the first request."""
     with bound(host, port) as listener:
         ready(address(listener, host))
         config = uvicorn.Config(

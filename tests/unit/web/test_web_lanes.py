@@ -87,7 +87,7 @@ def test_stopping_refuses_what_waits_and_ends_the_thread():
         work.gate.set()
         await stopping
         answers = await asyncio.gather(*asked, return_exceptions=True)
-        with pytest.raises(ProblemError, match="shutting down"):
+        with pytest.raises(ProblemError):
             await one.submit(9)
         return answers
 

