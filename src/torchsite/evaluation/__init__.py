@@ -1,4 +1,4 @@
-"""What is measured of any model and any explainer, and kept as results; it knows nothing of the paper."""
+"""Measure any model and any explainer, and keep the figures as results; independent of the paper."""
 
 from torchsite.evaluation.compare import compare
 from torchsite.evaluation.comparison import Cell, Comparison

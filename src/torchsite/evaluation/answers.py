@@ -1,4 +1,4 @@
-"""What a model answers, before any explanation: right and wrong by class or label, its worst mistakes.
+"""Predictions, before any explanation: right and wrong by class or label, and the worst mistakes.
 
     confusion[i][j] = how many pictures of class i are called j
     calibration     = mean over pictures of |accuracy - confidence| of their bin  (expected calibration error)
@@ -13,7 +13,7 @@ Of labels, of which several may be true of a picture:
 | sensitivity, specificity | the share of right answers among those with and without it |
 
 Shares of single classes have Wilson intervals: a class may have a handful of pictures, all of them right, and
-a bootstrap would then claim to be certain.
+a bootstrap interval would then have no width.
 """
 
 import math

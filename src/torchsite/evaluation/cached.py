@@ -1,7 +1,7 @@
-"""One pass for many measures: a model or an explainer that is asked once for the same pictures.
+"""One pass for many measures: a model or an explainer is run once on the same pictures.
 
-Measures ask independently of each other, and most ask for the same: the pictures as they are, and the
-pictures in their poses. Answers are found by the pixels, so a measure need not know of the cache.
+Most measures need the same passes: of the pictures as they are, and of the pictures in their poses. Outputs
+are found by the pixels, so measures and cache are independent.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from torchsite.shapes import Images, Logits
 
 
 class Cached(nn.Module):
-    """A model, or any function of pictures and classes, that answers the same ones once, until `forget`."""
+    """A model, or any function of pictures and classes, that computes each output once, until `forget`."""
 
     def __init__(self, model: Callable[..., Any]) -> None:
         super().__init__()
@@ -23,7 +23,7 @@ class Cached(nn.Module):
         self.known: dict[str, Any] = {}
 
     def forward(self, images: Images, *classes: Tensor) -> Any:
-        """What the model answers, now or before."""
+        """The model's output, computed now or before."""
         return self._once(self.model, images, *classes)
 
     def forget(self) -> None:

@@ -52,7 +52,7 @@ def compare(
     Explained is the class that the model predicts on the untransformed picture (the pointing game: the true
     class). `regions` maps images to soft regions of the object, or holds one for each picture; those of MNIST
     and Fashion-MNIST are known. `out` is the result file that grows cell by cell; `watch(label, done, total)`
-    is told of every batch.
+    is called after every batch.
     """
     dataset = _dataset(data, limit)
     poses = Poses(TransformFamily() if family is None else family, n_transforms, seed)

@@ -38,11 +38,11 @@ def evaluate(
 ) -> Result:
     """Measure a model; the explained class is the one predicted on the untransformed picture.
 
-    The poses are drawn from the model's own family unless given. `judge` is a black box that is asked what
-    the prototypes show (models whose features are the pixels). `regions` tell where the object is, as in
+    The poses are drawn from the model's own family unless given. `judge` is a black box that classifies
+    the prototypes (of models whose features are the pixels). `regions` are where the object is, as in
     `compare`; without them the pointing game is played on MNIST and Fashion-MNIST alone. Measures that probe
-    see the first `n_probed` pictures, and are left out if there are none; `watch(label, done, total)` is told
-    of every batch.
+    see the first `n_probed` pictures, and are left out if there are none; `watch(label, done, total)` is
+    called after every batch.
     """
     started = time.monotonic()
     poses = poses or Poses(model.config.family, n=2)
@@ -75,7 +75,7 @@ def evaluate(
 def _measures(
     model: SITE | BlackBox, shared: Cached, poses: Poses, judge: BlackBox | None, *, with_regions: bool
 ) -> dict[str, Measure]:
-    """The measures that share passes or probe, if they apply; each says on its class what it needs."""
+    """The measures that share passes or probe, if they apply; their classes declare what they need."""
     pixels = isinstance(model, SITE) and model.pixels_are_features
     given: dict[str, Any] = {"judge": judge} if judge is not None and pixels else {}
     return {

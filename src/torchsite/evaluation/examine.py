@@ -36,7 +36,6 @@ from torchsite.evaluation.methods import applies, options_of
 from torchsite.evaluation.training_log import read_log
 from torchsite.metrics import Poses, plain, self_consistency
 from torchsite.model import SITE, BlackBox
-from torchsite.model.config import class_names
 from torchsite.modes import evaluating
 from torchsite.randomness import make_rng
 from torchsite.results import Result
@@ -129,7 +128,7 @@ def examine(
 def _of_classes(
     model: SITE | BlackBox, sample: Dataset, rows: Labels, poses: Poses, batch_size: int
 ) -> dict[str, Any]:
-    """What the model answers, as they are and in poses; examples of each class; the worst mistakes."""
+    """Predictions as they are and in poses; examples of each class; the worst mistakes."""
     found = {
         "untransformed": ask(model, sample, None, batch_size),
         "transformed": ask(model, sample, poses, batch_size),
@@ -198,7 +197,7 @@ def draw_rows(n: int, limit: int | None, seed: int) -> Labels:
 
 @torch.no_grad()
 def ask(model: SITE | BlackBox, data: Dataset, poses: Poses | None, batch_size: int) -> Answers:
-    """What the model says to the pictures as they are, or each in the first of its poses."""
+    """The logits of the pictures as they are, or each in the first of its poses."""
     found, seen = [], 0
     with evaluating(model):
         for images, _ in batches(data, batch_size):
@@ -209,22 +208,10 @@ def ask(model: SITE | BlackBox, data: Dataset, poses: Poses | None, batch_size: 
 
 
 def check_data(model: SITE | BlackBox, data: Dataset) -> None:
-    """The pictures and classes must be the model's, and two pictures are needed for a floor."""
-    shape, classes = tuple(data.images.shape[1:]), tuple(data.classes)
-    known, unnamed = model.config.classes, class_names(None, model.config.n_classes)
-    if shape != tuple(model.config.image_shape):
-        raise DataError(
-            f"the model takes pictures of {model.config.image_shape}, {data.title} has {shape}: "
-            f"load the data with the model's size"
-        )
-    if len(classes) != len(known) or known not in (unnamed, classes):
-        raise DataError(f"the model knows the classes {list(known)}, {data.title} has {list(classes)}")
+    """The data must fit the model, and two pictures are needed for a floor."""
+    model.check_data(data)
     if len(data) < 2:
         raise DataError(f"{data.title}: expected at least two pictures to examine, got {len(data)}")
-    if model.config.multi_label != (data.multi_hot is not None):
-        kinds = ("one class for each picture", "several labels or none")
-        answers, has = kinds[model.config.multi_label], kinds[data.multi_hot is not None]
-        raise DataError(f"the model answers with {answers}, {data.title} has {has}")
 
 
 def _described(data: Dataset) -> dict[str, Any]:

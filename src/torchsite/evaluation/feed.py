@@ -53,7 +53,7 @@ def feed(
 ) -> None:
     """Update measures of one model with all pictures, those that probe it with the first `n_probed` only.
 
-    Explained is the class that the model predicts on the picture as it is. `told` is called after each batch
+    The explained class is the one predicted on the picture as it is. `told` is called after each batch
     with the number of pictures seen.
     """
     explainer, seen = measures[0].explainer, 0

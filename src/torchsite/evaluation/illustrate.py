@@ -1,6 +1,6 @@
-"""The pictures and maps that a report shows, as arrays: the model is asked here, drawing needs it no more.
+"""The pictures and maps that a report shows, as arrays: drawing them needs no model.
 
-Which pictures they are stands in the result of `examine`: one example of each class, and the most confident
+The result of `examine` lists the pictures: one example of each class, and the most confident
 mistakes. The pose of a picture is the first of those in which it was measured.
 """
 
@@ -42,7 +42,7 @@ class Moved(NamedTuple):
 
 
 class MistakeMaps(NamedTuple):
-    """The evidence for the true class, for the one that was said, and their difference."""
+    """The evidence for the true class, for the predicted one, and their difference."""
 
     true: Heatmaps
     said: Heatmaps

@@ -13,7 +13,7 @@ READ_HIDDEN = ("grad_cam", "score_cam")
 
 
 def options_of(method: str, model: nn.Module) -> dict[str, Any]:
-    """The options with which a method stands in the tables of this model."""
+    """The options of a method in the tables of this model."""
     options = dict(METHODS[method].budget)
     if method in READ_HIDDEN and isinstance(model, SITE) and model.pixels_are_features:
         options |= {"layer": layer} if (layer := last_encoder_block(model)) is not None else {}

@@ -11,7 +11,7 @@ NOT_CURVES = ("epoch", "step")
 
 
 def find_log(model_folder: Path | str) -> Path | None:
-    """The log of the run that wrote this model, if the model still stands in the run's folder."""
+    """The log of the run that wrote this model, if the model is still in the run's folder."""
     path = Path(model_folder).resolve().parent / LOG_FILE
     return path if path.is_file() else None
 
@@ -19,7 +19,7 @@ def find_log(model_folder: Path | str) -> Path | None:
 def read_log(path: Path | str) -> Curves:
     """Every logged figure as (step, value) pairs.
 
-    A run that was resumed keeps its earlier parts beside the log; where two parts know the same step, the
+    A run that was resumed keeps its earlier parts beside the log; where two parts have the same step, the
     later one counts.
     """
     newest = Path(path)

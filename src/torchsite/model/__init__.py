@@ -45,7 +45,7 @@ def load(name: Path | str, **options: Any) -> Pretrained:
 
 
 def load_classifier(name: Path | str, **options: Any) -> SITE | BlackBox:
-    """A saved SITE model or black box; any other kind of model is an error that says what can be done."""
+    """A saved SITE model or black box; any other kind of model is an error."""
     found = load(name, **options)
     if not isinstance(found, SITE | BlackBox):
         raise NotApplicableError(

@@ -1,4 +1,4 @@
-"""What all models share: pictures are checked and normalised, then the extractor makes features of them."""
+"""The common part of all models: check and normalise pictures, then extract features."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,9 +7,9 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from torchsite.data import ImagesLike, as_images
-from torchsite.errors import ShapeError
-from torchsite.model.config import ModelConfig, Part
+from torchsite.data import Dataset, ImagesLike, as_images
+from torchsite.errors import DataError, ShapeError
+from torchsite.model.config import ModelConfig, Part, class_names
 from torchsite.model.extractor import FeatureExtractor, ImageShape, as_extractor, feature_shape
 from torchsite.model.extractors import build_extractor
 from torchsite.model.pretrained import Pretrained
@@ -79,8 +79,29 @@ class ImageClassifier(Pretrained):
         like = next(self.parameters())
         return as_images(pictures, self.config.image_shape, self.config.margin).to(like.device, like.dtype)
 
+    def check_data(self, data: Dataset) -> None:
+        """Fail with `DataError` unless pictures, classes and the kind of labels are those of the model."""
+        shape, kinds = tuple(data.images.shape[1:]), ("one class for each picture", "several labels or none")
+        labelled = data.multi_hot is not None
+        if shape != tuple(self.config.image_shape):
+            raise DataError(
+                f"the model takes pictures of {self.config.image_shape}, {data.title} has {shape}: "
+                "load the data with the model's size, or build the model for this data"
+            )
+        if self.config.multi_label != labelled:
+            raise DataError(
+                f"the model answers with {kinds[self.config.multi_label]}, {data.title} has "
+                f"{kinds[labelled]}: build the model with multi_label={labelled}"
+            )
+        names, unnamed = self.config.classes, class_names(None, self.config.n_classes)
+        if len(data.classes) != len(names) or names not in (unnamed, tuple(data.classes)):
+            raise DataError(
+                f"the model knows {len(names)} classes {list(names)}, {data.title} has {len(data.classes)}: "
+                f"{list(data.classes)}: build the model for this data"
+            )
+
     def extract(self, images: Images) -> Features:
-        """What the extractor answers, as it is, to pictures that this model can take."""
+        """The output of the extractor for pictures that this model can take."""
         self._check(images)
         return self.feature_extractor(self.normalise(images))
 

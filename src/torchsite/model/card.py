@@ -1,7 +1,7 @@
 """The card of a model: README.md beside its weights, which the hub shows and people read first.
 
-`save_pretrained` writes what the configuration says, where no card lies yet; `fit` adds what its last
-validation found. What only its maker knows (the data, its licence, what the model is for) is left to fill in.
+`save_pretrained` writes one from the configuration if there is none; `fit` adds the figures of its last
+validation. The data, its licence and the purpose of the model are left to fill in.
 """
 
 from collections.abc import Mapping

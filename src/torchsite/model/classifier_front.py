@@ -27,9 +27,9 @@ USUAL_STRIDE = 8
 class ClassifierFront(FineTuned):
     """A copy of a classifier up to one layer or several from fine to coarse: modules or dotted names.
 
-    Unless told, these are the last layers of each stride of 8 pixels or more, through which everything passes
-    on its way to the logits. The network gets pictures in [0, 1]; if it was trained on normalised ones, tell
-    the model mean and std.
+    By default these are the last layers of each stride of 8 pixels or more that lie on every path to the
+    logits. The network gets pictures in [0, 1]; if it was trained on normalised ones, give the model mean and
+    std.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ClassifierFront(FineTuned):
         except NotApplicableError:
             if layer is not None or len(names) == 1:
                 raise
-            names = names[-1:]  # nobody asked for the finer ones
+            names = names[-1:]  # the finer ones are optional
             body = cut(copy.deepcopy(classifier), names)
         with torch.no_grad(), evaluating(body):
             answers = dict(zip(names, body(images), strict=True))
@@ -120,14 +120,14 @@ class _Reader(fx.Tracer):
     def call_module(
         self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Write down what every module answers."""
+        """Record the output of every module."""
         answer = super().call_module(m, forward, args, kwargs)
         self.answers.setdefault(m, []).append(getattr(answer, "node", answer))
         return answer
 
 
 def cut(network: nn.Module, layers: Sequence[str]) -> fx.GraphModule:
-    """A module that answers what the layers do, as a list; the layers are named in the order they run.
+    """A module that returns the outputs of the layers, in the order in which they run.
 
     It shares its weights with the network.
     """

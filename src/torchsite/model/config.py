@@ -71,7 +71,7 @@ class SiteArchitecture(Architecture):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(Architecture):
-    """A model in words: what it sees, what it answers, and what it is made of."""
+    """The configuration of a model: its pictures, classes, normalisation, poses and architecture."""
 
     TITLE: ClassVar[str] = "a model"
     PARTS: ClassVar[tuple[str, ...]] = ("feature_extractor",)  # what may be a module of the caller's own
@@ -108,7 +108,7 @@ class ModelConfig(Architecture):
 
     @property
     def n_classes(self) -> int:
-        """How many classes the model knows."""
+        """The number of classes."""
         return len(self.classes)
 
 
@@ -177,7 +177,7 @@ def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
 def describe(
     kind: type[Config], parts: Mapping[str, Part], n_classes: int | None, options: Mapping[str, Any]
 ) -> Config:
-    """The configuration of what a caller asks for; options that are None are left to the defaults."""
+    """The configuration for these arguments; options that are None keep their defaults."""
     given = {name: value for name, value in options.items() if value is not None}
     classes = class_names(given.get("classes"), n_classes)
     names = {name: CUSTOM if isinstance(part, nn.Module) else part for name, part in parts.items()}
@@ -198,7 +198,7 @@ def arguments(config: ModelConfig, modules: Mapping[str, nn.Module]) -> dict[str
 
 
 def class_names(classes: Sequence[str] | None, n_classes: int | None) -> tuple[str, ...]:
-    """The given names, checked, or the numbers as names; ten, if nothing is said."""
+    """The given names, checked, or the numbers as names; ten by default."""
     if classes is None:
         return tuple(str(i) for i in range(10 if n_classes is None else n_classes))
     expected = len(classes) if n_classes is None else n_classes

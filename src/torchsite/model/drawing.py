@@ -55,16 +55,7 @@ def new_figure(rows: int, cols: int, panel: float = 1.0, title: str = "") -> tup
 
 def show_picture(axes: Axes, image: Tensor, title: str = "") -> None:
     """A grey or colour picture of values in [0, 1]."""
-    pixels = np.asarray(image.detach().cpu().float().clamp(0, 1))
-    if len(pixels) == 2:  # two channels: red and green
-        pixels = np.concatenate([pixels, np.zeros_like(pixels[:1])])
-    axes.imshow(
-        pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)[..., :3],
-        cmap="gray",
-        vmin=0,
-        vmax=1,
-        interpolation="none",
-    )
+    axes.imshow(picture_tile(image), interpolation="none")
     axes.set_title(title, fontsize=7, pad=2)
 
 
@@ -83,10 +74,9 @@ def prototype_pictures(prototypes: Prototypes) -> Tensor:
 
 
 def overlay(image: np.ndarray, heatmap: np.ndarray, strength: float = 0.75) -> np.ndarray:
-    """A picture with a signed map over it, both height × width: red speaks for the class, blue against it.
+    """A picture with a signed map over it, both height × width: red is for the class, blue against it.
 
-    The picture turns grey beneath, so that its own colours say nothing; where there is no evidence it is
-    otherwise as it was.
+    The picture is drawn in grey, so that its own colours are not taken for evidence.
     """
     bound = float(np.abs(heatmap).max()) or 1.0
     ground = np.repeat(image.astype(np.float64).mean(-1, keepdims=True), 3, -1)
@@ -170,13 +160,15 @@ def draw_sheet(
 
 
 def picture_tile(image: Tensor) -> Raster:
-    """A grey or colour picture of values in [0, 1], as height × width × 3."""
+    """A picture of values in [0, 1] as height × width × 3; of two channels as red and green."""
     pixels = np.asarray(image.detach().cpu().float().clamp(0, 1)).transpose(1, 2, 0)
+    if pixels.shape[-1] == 2:
+        pixels = np.concatenate([pixels, np.zeros_like(pixels[..., :1])], -1)
     return np.ascontiguousarray(np.broadcast_to(pixels[..., :3], (*pixels.shape[:2], 3)), np.float32)
 
 
 def heatmap_tile(heatmap: Tensor, limit: float | None = None) -> Raster:
-    """A signed map in colour: red speaks for, blue against, white is nothing."""
+    """A signed map in colour: red is for, blue against, white is zero."""
     values = np.asarray(heatmap.detach().cpu().float())
     bound = limit or float(np.abs(values).max()) or 1.0
     return colormaps[COLOURS]((values / bound + 1) / 2)[..., :3].astype(np.float32)

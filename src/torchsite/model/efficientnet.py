@@ -53,11 +53,11 @@ class Variant:
 
     @property
     def answers(self) -> list[int]:
-        """The blocks whose maps are handed on."""
+        """The blocks whose maps are returned."""
         return [sum(self.n_blocks[: stage + 1]) - 1 for stage in ANSWERS]
 
     def answers_from(self, stride: int) -> tuple[int, list[int]]:
-        """The finest map of an answer at a quarter or an eighth of the picture, and the widths from it on."""
+        """The first map for features at a quarter or an eighth of the picture, and the widths from it on."""
         first = {4: 0, 8: 1}[stride]
         return first, [self.widths[stage] for stage in ANSWERS[first:]]
 

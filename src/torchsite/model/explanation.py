@@ -1,4 +1,4 @@
-"""One forward pass of SITE, kept: the prediction and its reasons are the same numbers.
+"""One forward pass of SITE: the prediction and its explanation are the same numbers.
 
     ŵ_i = w_i ⊙ z · product_scale        contributions
     logit_i = Σ ŵ_i                      completeness
@@ -39,7 +39,7 @@ ClassChoice = int | str | Labels
 
 
 class EvidenceSums:
-    """What follows from evidence alone, of whatever resolution: the answer is its sum."""
+    """What follows from evidence alone, at any resolution: logits are its sums."""
 
     evidence: Float[Tensor, "batch classes rows cols"]
     multi_label: bool
@@ -66,7 +66,7 @@ class EvidenceSums:
 
 @dataclass(frozen=True, eq=False)
 class Explanation(EvidenceSums):
-    """What the model saw (`features`), what it looked for (`prototypes`), and how well they agree."""
+    """Features, prototypes and the evidence that is their product."""
 
     images: Images
     features: Features
@@ -87,7 +87,7 @@ class Explanation(EvidenceSums):
 
     @property
     def present(self) -> Bool[Tensor, "batch classes"]:
-        """Which classes are said of each picture: those more likely than not, or the most likely one."""
+        """The predicted classes of each picture: those more likely than not, or the most likely one."""
         if self.multi_label:
             return self.logits > 0
         return torch.nn.functional.one_hot(self.predicted, self.logits.shape[1]).bool()
@@ -105,7 +105,7 @@ class Explanation(EvidenceSums):
         return maps if classes is None else maps.squeeze(1)
 
     def contrast(self, a: ClassChoice, b: ClassChoice, size: Size | None = None) -> Heatmaps:
-        """Which pixels speak for class `a` rather than `b`; the sum is logit_a - logit_b."""
+        """The evidence for class `a` rather than `b`; its sum is logit_a - logit_b."""
         difference = self._of(a) - self._of(b)
         return enlarge(difference.unsqueeze(1), size or _size(self.images)).squeeze(1)
 

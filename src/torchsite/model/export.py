@@ -1,8 +1,8 @@
 """Models for other runtimes: ONNX, its int8 form, and torch.export programs.
 
 What is exported takes pictures in [0, 1], any number at once, and gives `logits` and, for a model that
-explains itself, `heatmaps` of the pictures' size that sum to them. Who asks gets the parts: `evidence`
-and `prototypes` in the cells of the `features`. Every export is run beside the model it came from before it
+explains itself, `heatmaps` of the pictures' size that sum to them. Other outputs are `evidence`, `features`
+and `prototypes`, in the cells of the features. Every export is run beside the model it came from before it
 gets its name; the largest difference is kept in its metadata.
 """
 
@@ -49,7 +49,7 @@ OUTPUTS: Mapping[str, Callable[[Forward, Images], Tensor]] = {
 
 @dataclass(frozen=True)
 class Exported:
-    """A finished file and how far its answers are from the model's."""
+    """A finished file and its largest difference from the model."""
 
     path: Path
     max_difference: float
@@ -191,7 +191,7 @@ def annotate(path: Path, notes: Mapping[str, Any]) -> None:
 
 
 def metadata(model: SITE | BlackBox, notes: Mapping[str, Any]) -> dict[str, str]:
-    """What a user of an exported file must know, as text."""
+    """What is needed to use an exported file, as text."""
     return {
         "classes": json.dumps(list(model.classes), ensure_ascii=False),
         "image_shape": json.dumps(list(model.config.image_shape)),
@@ -228,7 +228,7 @@ def _checked(answers: ExportedForward, run: Callable[[Images], tuple[Tensor, ...
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the exporters say about their own insides, and about packages nobody asked for."""
+    """Silence the exporters' warnings about their internals and about optional packages."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "root")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():

@@ -1,17 +1,18 @@
-"""What a feature extractor F1 says of itself: the contract between extractors, models and training.
+"""The contract of feature extractors F1 with models and training.
 
 Any module that maps (batch, channels, height, width) to features (batch, depth, rows, cols) is an extractor.
-One that derives from `FeatureExtractor` can say more; for all others the defaults hold (`as_extractor`).
+One that derives from `FeatureExtractor` can set the attributes below; others have the defaults
+(`as_extractor`).
 
-| it says | default | who asks |
+| attribute | default | used by |
 |---|---|---|
 | `mean`, `std` | None: those of the training data | the model, which normalises the pictures |
 | `pixels` | False; True if the features are the pixels | the model, which bounds and scales other features |
 | `pretrained`, `load_pretrained()` | False: it starts from random weights | the model, when it is new |
-| `evidence_gain` | 1 | the model: how much more than 1/√d the product of features and prototypes counts |
+| `evidence_gain` | 1 | the model: the factor of features ⊙ prototypes, beside 1/√d |
 | `bounded(images)` | not there | SITE in training: features after a tanh, by a shorter way than through it |
 | `parameter_groups()` | one group, at the full learning rate | the optimiser |
-| `stride(image_shape)` | found by trying a larger picture | the model, when a picture has another size |
+| `stride(image_shape)` | found with a larger picture | the model, for pictures of another size |
 """
 
 import copy
@@ -38,7 +39,7 @@ class ParameterGroup:
 
 
 class FeatureExtractor(nn.Module):
-    """A feature extractor that says more of itself than the defaults; the table above lists what."""
+    """Base class of feature extractors with attributes; the table above lists them."""
 
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
@@ -47,7 +48,7 @@ class FeatureExtractor(nn.Module):
     evidence_gain: float = 1.0
 
     def load_pretrained(self) -> None:
-        """Fill in the weights that training starts from; asked only of extractors that are `pretrained`."""
+        """Load the weights that training starts from; called only if `pretrained`."""
         raise NotImplementedError(f"{type(self).__name__} is pretrained, but load_pretrained is missing")
 
     def parameter_groups(self) -> list[ParameterGroup]:
@@ -60,25 +61,25 @@ class FeatureExtractor(nn.Module):
 
 
 class PlainExtractor(FeatureExtractor):
-    """Any other module, seen as an extractor of which the defaults hold."""
+    """Any other module as an extractor with the default attributes."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.module = module
 
     def forward(self, images: Images) -> Features:
-        """What the module answers."""
+        """The output of the module."""
         return self.module(images)
 
 
 def as_extractor(module: nn.Module) -> FeatureExtractor:
-    """The module itself if it keeps the contract, else a view of it that does."""
+    """The module itself if it is a `FeatureExtractor`, else wrapped in one."""
     return module if isinstance(module, FeatureExtractor) else PlainExtractor(module)
 
 
 @torch.no_grad()
 def tried(module: nn.Module, shape: tuple[int, ...]) -> Any:
-    """What a module answers to zeros; only its shape, which takes no memory, where values do not matter."""
+    """The output of a module for zeros: on the meta device, which takes no memory, if that is possible."""
     like = next(iter(module.parameters()), torch.zeros(()))
     zeros = torch.zeros(1, dtype=like.dtype, device=like.device).expand(1, *shape)
     try:
@@ -89,7 +90,7 @@ def tried(module: nn.Module, shape: tuple[int, ...]) -> Any:
 
 
 def feature_shape(extractor: nn.Module, image_shape: ImageShape) -> tuple[int, int, int]:
-    """What the extractor makes of one picture, found by trying; it must be spatial."""
+    """The shape of the features of one picture, found by a pass; they must be spatial."""
     with evaluating(extractor):
         try:
             features = tried(extractor, image_shape)

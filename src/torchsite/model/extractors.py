@@ -1,14 +1,14 @@
 """Feature extractors F1: from a picture to features with a spatial layout.
 
 An extractor maps (batch, channels, height, width) to *raw* features (batch, depth, rows, cols); the model
-bounds them. Any module with such an output will do; the ones here are built by name. What an extractor may
-say of itself stands in `extractor.py`. To add one by name, add its builder to `EXTRACTORS`.
+bounds them. Any module with such an output will do; the ones here are built by name. The
+attributes of extractors are in `extractor.py`. To add one by name, add its builder to `EXTRACTORS`.
 
 | name | for | parameters | output at 32×32 |
 |---|---|---|---|
 | identity | pictures whose pixels are the evidence (digits, glyphs) | 0 | the picture |
 | small_cnn | the paper's small CNN | 0.9 M | 8×8 |
-| pyramid | two CPU cores: recognises at 4×4, answers at 16×16 | 1.6 M | 16×16 |
+| pyramid | two CPU cores: convolutions down to 4×4, features at 16×16 | 1.6 M | 16×16 |
 | two_scales | photographs: starts from ImageNet, evidence of small parts and of the whole | 3.5 M | 4×4 |
 | efficientnet_lite0 | few pictures of 64 pixels or more: starts from ImageNet | 3.0 M | 4×4 |
 | timm/NAME | any network of timm (`timm_backbone.py`) | | 4×4 |
@@ -50,7 +50,7 @@ class Identity(FeatureExtractor):
 
 
 class SmallCNN(FeatureExtractor):
-    """Five 3×3 convolutions with two poolings; the features stand at a quarter of the resolution."""
+    """Five 3×3 convolutions with two poolings; features at a quarter of the resolution."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class SmallCNN(FeatureExtractor):
 
 
 class Pyramid(FeatureExtractor):
-    """Recognises at low resolution, answers at high: convolutions down to an eighth, sums back to a half."""
+    """Convolutions down to an eighth of the resolution, lateral sums back to a half."""
 
     def __init__(
         self,
@@ -105,9 +105,9 @@ class Pyramid(FeatureExtractor):
 
 
 class EfficientNetLite(FeatureExtractor):
-    """EfficientNet-Lite0 from ImageNet; lateral sums bring its answer back to an eighth of the resolution.
+    """EfficientNet-Lite0 from ImageNet; lateral sums bring its maps back to an eighth of the resolution.
 
-    `stride` is 8, or 4 for an answer at a quarter. `fine_tuning` is the learning rate of the pretrained
+    `stride` is 8, or 4 for features at a quarter. `fine_tuning` is the learning rate of the pretrained
     weights as a share of the others'; with 0 they stay as they are.
     """
 

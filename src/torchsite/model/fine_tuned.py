@@ -44,7 +44,7 @@ class FineTuned(FeatureExtractor):
         return self.answer(self.body(images))
 
     def train(self, mode: bool = True) -> Self:
-        """Training mode for all but the statistics of a body that has learnt."""
+        """Training mode for all but the batch norms of a pretrained body."""
         super().train(mode)
         if self.has_learnt:
             for part in self.body.modules():
@@ -61,10 +61,10 @@ class FineTuned(FeatureExtractor):
 
 
 def prepared(network: nn.Module) -> nn.Module:
-    """The same function and weights, as models here have them: nothing works in place, strides are safe.
+    """The same function and weights, without in-place operations and with safe strides.
 
-    Hooks see every activation then; why 1×1 convolutions with a stride are not safe, `PointwiseConv2d` says,
-    and `DepthwiseConv2d` why convolutions of each channel by itself are slow.
+    Hooks see every activation then. `PointwiseConv2d` explains why 1×1 convolutions with a stride are not
+    safe, `DepthwiseConv2d` why depthwise convolutions are slow.
     """
     for module in network.modules():
         if getattr(module, "inplace", None) is True:

@@ -6,11 +6,11 @@ the exemplars x_e of class i, the one that the prototype, held against it, finds
     (e, s) = argmax  cos(w_i, S_s z_e),        z_e = F1(x_e)
 
 S_s moves the features by whole cells: prototypes are drawn where the model looks for the class, exemplars
-stand where they were photographed. What is shown is S_s x_e. Only the place is looked for; how far the
-prototypes of a class are turned cannot be told from them (docs/design/galleries.md).
+stand where they were photographed. What is shown is S_s x_e. Only shifts are searched; how far the
+prototypes of a class are turned cannot be found from them (docs/design/galleries.md).
 
 Features are averaged to at most 8 × 8 cells before they are compared. A gallery lies on disk beside the
-weights that it was made with, whose checksum it names: to other weights it says nothing, so it is refused.
+weights that it was made with and has their checksum: with other weights it is refused.
 """
 
 import hashlib
@@ -52,10 +52,10 @@ class Nearest:
 
 @dataclass(frozen=True, eq=False)
 class Gallery:
-    """Exemplars of all classes; `source` says where they come from.
+    """Exemplars of all classes; `source` is the name of their data set.
 
-    `drawn` says what the pictures are: the training pictures themselves, or what a small decoder makes of
-    their features, where the pictures are not ours to hand on.
+    `drawn`: the training pictures themselves, or reconstructions from their features by a small decoder, for
+    pictures that must not be passed on.
     """
 
     pictures: UInt8[Tensor, "exemplars channels height width"]

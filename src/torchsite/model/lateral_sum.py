@@ -1,4 +1,4 @@
-"""Several resolutions become one answer at the highest."""
+"""Maps of several resolutions summed at the highest."""
 
 from collections.abc import Sequence
 

@@ -48,7 +48,7 @@ class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["expl
     def from_config(cls, config: ModelConfig, *, pretrained: bool = True, **modules: nn.Module) -> Self:
         """Build the model that a configuration describes; custom parts are passed as `modules`.
 
-        Its weights are new; those of a pretrained extractor are loaded, unless told otherwise.
+        Its weights are new; those of a pretrained extractor are loaded, unless `pretrained` is False.
         """
         if not isinstance(config, cls.config_class):
             raise ConfigError(
@@ -78,7 +78,7 @@ class Pretrained(nn.Module, ModelHubMixin, library_name="torchsite", tags=["expl
         weights.with_name(GALLERY_FILE).unlink(missing_ok=True)
 
     def _load_beside(self, weights: Path) -> None:
-        """Read what lies beside the weights, if the model knows what to do with it."""
+        """Read the files beside the weights that this kind of model has."""
 
     def _save_pretrained(self, save_directory: Path) -> None:
         """What the hub mixin calls before it uploads."""
@@ -128,7 +128,7 @@ def shipped_models() -> dict[str, Path]:
 
 
 def find_weights(name: Path | str, **options: Any) -> Path:
-    """The folder that a shipped name, a path or a hub id stands for; `options` are the hub's."""
+    """The folder of a shipped name, a path or a hub id; `options` are the hub's."""
     for option in options:
         if option not in HUB_OPTIONS:
             raise ConfigError(f"no option {option!r}: {did_you_mean(option, HUB_OPTIONS)}")

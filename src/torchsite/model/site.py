@@ -6,13 +6,13 @@
 
 Features and prototypes are bounded: tanh in [-1, 1] gives evidence for and against, sigmoid in [0, 1] only
 for. The factor `product_scale` = 1/√d (d features) keeps the logits of learned features of order one, as in
-attention; without it they start in the tens, and the network answers by shrinking both factors. For
+attention; without it they start in the tens, and the network shrinks both factors. For
 F1 = identity it is 1, the paper's form.
 
 A map that all classes share changes no probability, so training leaves it free, and a map of evidence may be
-negative all over for the class that wins. With `zero_sum` the model answers with each prototype relative to
-the mean of all: the evidence of the classes sums to zero in every cell, and what is positive speaks for the
-class. The probabilities are the same, so training (`run`) does without.
+negative all over for the class that wins. With `zero_sum` each prototype is taken relative to the mean of
+all: the evidence of the classes sums to zero in every cell, and positive evidence is for the class. The
+probabilities are the same, so training (`run`) does without.
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,9 +79,9 @@ class SITE(ImageClassifier):
 
     Parts are named, or modules of your own; `mean` and `std` are subtracted from and divided out of pictures,
     `family` are the poses to be trained for. With `zero_sum` evidence is relative to all classes, with
-    `multi_label` more than one class may be true of a picture. What is None, the feature extractor decides. A
-    pretrained extractor loads its weights, unless `pretrained` is False. Fails with `ConfigError` if parts
-    do not fit together.
+    `multi_label` more than one class may be true of a picture. The feature extractor sets the default of what
+    is None. A pretrained extractor loads its weights, unless `pretrained` is False. Fails with `ConfigError`
+    if parts do not fit together.
     """
 
     config_class: ClassVar[type[SiteConfig]] = SiteConfig
@@ -156,11 +156,11 @@ class SITE(ImageClassifier):
     ) -> Self:
         """A twin that explains itself: its extractor is the classifier up to some layers; the rest learns.
 
-        `layer` is a module of the classifier or its dotted name, or several from fine to coarse; unless told,
+        `layer` is a module of the classifier or its dotted name, or several from fine to coarse; by default
         the last layer of each resolution of an eighth of the picture or less. The classifier stays as it is;
         the copy is tuned at `fine_tuning` of the learning rate, or with 0 not at all. `options` are those of
         `SITE`: the names of the `classes`, the `mean` and `std` that the classifier's pictures were
-        normalised with (unless told: they were not), and so on.
+        normalised with (by default they were not), and so on.
         """
         n_classes = n_classes_of(classifier, image_shape)
         front = ClassifierFront(classifier, image_shape, layer, depth, fine_tuning)
@@ -190,7 +190,7 @@ class SITE(ImageClassifier):
         return self.bound_features(self.extract(images).to(images.dtype))
 
     def run(self, images: Images) -> Forward:
-        """One pass with everything that the training objective looks at.
+        """One pass with everything that the training objective uses.
 
         Under autocast the networks may run in half precision; bounding and product never do.
         """
@@ -209,13 +209,13 @@ class SITE(ImageClassifier):
         return self.answer(self.prepare(images)).logits
 
     def answer(self, images: Images, relative: bool | None = None) -> Forward:
-        """One pass as the model answers: relative to all classes or not; None: as it is configured."""
+        """One pass, relative to all classes or not; None: as the model is configured."""
         run = self.run(images)
         return run.relative() if (self.config.zero_sum if relative is None else relative) else run
 
     @torch.no_grad()
     def explain(self, images: ImagesLike, relative: bool | None = None) -> Explanation:
-        """Predict and keep the reasons; in evaluation mode, whatever mode the model is in.
+        """Predict and explain; in evaluation mode, whatever mode the model is in.
 
         With `relative` the evidence is that beyond the mean of all classes, without it the paper's; None is
         what the model is configured to show. The probabilities are the same.

@@ -1,4 +1,4 @@
-"""The generator that stays spatial: what the larger models here draw their prototypes with."""
+"""The generator that stays spatial: the one of the larger models."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ from torchsite.shapes import Features, Maps, Prototypes, Size
 
 
 class SpatialTrunk(nn.Module):
-    """Lateral sums without a flattened code: pose and place are never forgotten, only summed up.
+    """Lateral sums without a flattened code, so pose and place are kept.
 
-    The coarsest maps and their mean over the picture say what is seen; every resolution adds where.
+    The coarsest maps and their mean over the picture have the class; finer resolutions add the place.
     """
 
     def __init__(self, depth: int, size: Size, widths: Sequence[int], trunk: Sequence[int]) -> None:

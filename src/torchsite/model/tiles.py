@@ -1,11 +1,11 @@
 """Pictures larger than a model takes: explained tile by tile, with nothing lost.
 
-    e(u)    = 1/T Σ_t e_t(u)        the evidence of all tiles, each where it stands; 0 where a tile is not
+    e(u)    = 1/T Σ_t e_t(u)        the evidence of all tiles, each at its place; 0 outside of a tile
     logit_i = Σ_u e_i(u) = 1/T Σ_t logit_i(tile t)
 
 Evidence is a sum, so tiles add up: the map of the whole picture sums to its logits exactly, and these are the
 mean of its tiles' logits. Tiles overlap, so that what lies on the border of one is inside another; the last
-ones stand at the edges.
+ones touch the edges.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class TiledExplanation(EvidenceSums):
         return self.evidence[torch.arange(len(classes)), classes]
 
     def contrast(self, a: int, b: int) -> Heatmaps:
-        """Which pixels speak for class `a` rather than `b`; the sum is logit_a - logit_b."""
+        """The evidence for class `a` rather than `b`; its sum is logit_a - logit_b."""
         return self.evidence[:, a] - self.evidence[:, b]
 
 

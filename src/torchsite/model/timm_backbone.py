@@ -63,12 +63,12 @@ class TimmBackbone:
             raise ConfigError(f"timm has no model {self.name!r} among its {len(known):,}{hint}")
 
     def strides(self) -> list[int]:
-        """Pixels from one cell to the next, of every level, as timm says; nothing is computed for it."""
+        """Pixels from one cell to the next, of every level, as timm lists them; no pass is needed."""
         with torch.device("meta"):
             return [level["reduction"] for level in self._create().feature_info.info]
 
     def build(self, levels: Sequence[int]) -> tuple[nn.Module, list[int]]:
-        """A module that answers the maps of the levels, and their depths; random weights."""
+        """A module that returns the maps of the levels, with random weights, and their depths."""
         network = self._create(out_indices=tuple(levels))
         return Levels(network), network.feature_info.channels()
 
@@ -80,8 +80,8 @@ class TimmBackbone:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise WeightsError(
                 f"the weights of timm/{self.name} are neither in the cache nor to be had "
-                f'({type(error).__name__}: {reason}): set extractor_options={{"weights": None}} to start from '
-                "random ones, or pass a network with weights to SITE.from_classifier"
+                f"({type(error).__name__}: {reason}): start from random ones, "
+                'extractor_options={"weights": None}, or pass a network with weights to SITE.from_classifier'
             ) from error
         return Levels(network).state_dict()
 
@@ -94,7 +94,7 @@ class TimmBackbone:
         return (mean,) * self.channels, (std,) * self.channels
 
     def takes_any_size(self) -> bool:
-        """Whether timm says so; transformers with learnt positions do not."""
+        """As timm lists it; False for transformers with learnt positions."""
         return not self._config.fixed_input_size
 
     @property
@@ -123,7 +123,7 @@ class TimmExtractor(FineTuned):
     ) -> None:
         if weights not in (HUB, None):
             raise ConfigError(
-                f'weights: expected "{HUB}" or None, got {weights!r}: with those of a file, build the network in '
+                f'weights: expected "{HUB}" or None, got {weights!r}: build a network with other weights in '
                 "timm and pass it to SITE.from_classifier"
             )
         backbone = TimmBackbone(name, channels, size)
@@ -144,12 +144,12 @@ class TimmExtractor(FineTuned):
 
 
 def timm() -> ModuleType:
-    """The library; without it an error that says what to install."""
+    """The library; without it an error that names what to install."""
     return needed("timm", who="a feature extractor of timm", install="torchsite[timm]")
 
 
 def chosen_levels(strides: Sequence[int], level: Level) -> tuple[int, ...]:
-    """The numbers of the levels, from fine to coarse; unless told the last of each stride from 8 on."""
+    """The numbers of the levels, from fine to coarse; by default the last of each stride from 8 on."""
     n = len(strides)
     if level is None:
         last_of = {stride: number for number, stride in enumerate(strides)}

@@ -32,10 +32,10 @@ KEPT = 2
 
 
 class Checkpoints:
-    """Writes the whole state of a run every so many seconds, at its end, and when it is told to stop.
+    """Writes the whole state of a run every so many seconds, at its end, and on a signal to stop.
 
-    SIGTERM, which schedulers send before they kill, and SIGINT (Ctrl+C) let the running step end; then
-    the state is written and `StoppedError` raised, on all ranks if one of them was told. A second Ctrl+C
+    SIGTERM, which schedulers send before they kill, and SIGINT (Ctrl+C) let the running step end; then the
+    state is written and `StoppedError` raised, on all ranks if one of them got the signal. A second Ctrl+C
     interrupts at once.
     """
 
@@ -70,7 +70,7 @@ class Checkpoints:
         self.told_to_stop = number
 
     def save_if_due(self, run: "Run", *, at_end: bool = False) -> None:
-        """Save if it is time, on all ranks together; raise `StoppedError` if one of them was told to stop."""
+        """Save if it is time, on all ranks together; raise `StoppedError` if one got a signal to stop."""
         due = at_end or time.monotonic() - self.written >= self.seconds
         wish = int(highest_of_ranks(self.told_to_stop or due))  # a signal's number is more than 1
         if wish:
@@ -90,7 +90,7 @@ class Checkpoints:
         try:
             if run.fabric.is_global_zero:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                content = io.BytesIO()  # given a file, torch does not tell why it could not write
+                content = io.BytesIO()  # with a file, torch hides the reason why it could not write
                 torch.save({"format": FORMAT, "seconds": self.seconds_spent, **run.state_dict()}, content)
                 temporary.write_bytes(content.getbuffer())
                 publish(temporary)

@@ -22,7 +22,7 @@ COUNTED = ("flat_epochs", "flat_steps", "sum", "n")
 class CollapseCheck(Callback):
     """Stops a run whose transformation loss stays at ln 2 (collapsed) or rises far above it (diverged).
 
-    A prototype that says nothing is 1/2 everywhere, and then the loss is ln 2 = 0.6931 for any targets. A run
+    A prototype of 1/2 everywhere has no information; its loss is ln 2 = 0.6931 for any targets. A run
     stops after `patience` epochs in a row whose mean is within 1 % of that, if they have a hundred steps or
     more; and at once, after the first epoch, if the mean is more than twice that.
     """
@@ -45,7 +45,7 @@ class CollapseCheck(Callback):
         if mean > 2 * LN2 and run.epoch > 1:
             raise TrainingError(
                 f"the transformation loss diverged: in epoch {run.epoch} it "
-                f"was {mean:.4g} on average, and prototypes that say nothing have {LN2:.4f}. Use smaller "
+                f"was {mean:.4g} on average, and prototypes without information have {LN2:.4f}. Use smaller "
                 f"learning rates; the weights of the epoch before are kept in the run's folder"
             )
         if abs(mean - LN2) < 0.01 * LN2:
@@ -55,7 +55,7 @@ class CollapseCheck(Callback):
         if self.flat_epochs >= self.patience and self.flat_steps >= LEAST_STEPS:
             raise TrainingError(
                 f"the prototypes have collapsed: for {self.flat_epochs} epochs the transformation loss was "
-                f"{mean:.4f}, and ln 2 = {LN2:.4f} means that they say nothing. Use the scaled product "
+                f"{mean:.4f}; ln 2 = {LN2:.4f} means prototypes without information. Use the scaled product "
                 f"(product_scale), a larger weight of the transformation term or a smaller learning rate"
             )
 

@@ -17,7 +17,7 @@ class TrainingConfig:
 
     The classification loss is always minimised; `terms` are added to it. Pictures are seen in the `views`
     that are named here, and in those that the terms compare. `corners` are the fillings around posed
-    pictures, one at random for each: black corners alone would tell the network the pose of the frame. With
+    pictures, one at random for each: black corners alone would show the network the pose of the frame. With
     `class_weights: balanced` every class counts the same in the classification loss.
 
     Weight decay leaves biases and norms out (`optimisers.py`).

@@ -14,7 +14,6 @@ from torchsite.distributed import notes_of_all_ranks
 from torchsite.errors import ConfigError, DataError
 from torchsite.model import SITE, ImageClassifier
 from torchsite.model.card import model_card, write_card
-from torchsite.model.config import class_names
 from torchsite.objective import BlackBoxObjective, Objective, SiteObjective
 from torchsite.randomness import make_rng
 from torchsite.results import Result
@@ -60,7 +59,6 @@ def fit(
     accelerator: str = "auto",
     devices: int | str = "auto",
     num_nodes: int = 1,
-    strategy: Any = "auto",
 ) -> Fitted[Model]:
     """Train `model` on `data`; weights, logs, checkpoints and the result file go to `folder`.
 
@@ -70,13 +68,13 @@ def fit(
     `num_nodes`), several processes share every batch and reach the weights that one would reach.
     """
     config, folder = config or TrainingConfig(), Path(folder)
-    _check_fit(model, data)
+    model.check_data(data)
     if isinstance(model, SITE):
         model.gallery = None  # of the weights as they were
     if validation is None:
         data, validation = hold_out(data, config.seed)
     _check_classes(data)
-    fabric = launch(accelerator=accelerator, devices=devices, num_nodes=num_nodes, strategy=strategy)
+    fabric = launch(accelerator=accelerator, devices=devices, num_nodes=num_nodes)
     check_batches(len(data), config.batch_size, fabric.world_size, config.accumulate)
     with locked(folder):
         checkpoint, precision = _begin(folder, resume, describe_run(model, data, config), config, fabric)
@@ -134,28 +132,6 @@ def hold_out(data: Dataset, seed: int, share: float = 0.1) -> tuple[Dataset, Dat
     order = torch.randperm(len(data), generator=make_rng(seed))
     n = max(2, round(share * len(data)))
     return data[order[n:]], data[order[:n]]
-
-
-def _check_fit(model: ImageClassifier, data: Dataset) -> None:
-    """The pictures and classes of the data must be the model's."""
-    if tuple(data.images.shape[1:]) != tuple(model.config.image_shape):
-        raise DataError(
-            f"the model takes pictures of {model.config.image_shape}, "
-            f"{data.name} has {tuple(data.images.shape[1:])}: build the model for this data"
-        )
-    labelled = data.multi_hot is not None
-    if model.config.multi_label != labelled:
-        kinds = ("one class for each picture", "several labels or none")
-        raise DataError(
-            f"the model answers with {kinds[model.config.multi_label]}, {data.name} has {kinds[labelled]}: "
-            f"build the model with multi_label={labelled}"
-        )
-    names, unnamed = model.config.classes, class_names(None, model.config.n_classes)
-    if len(data.classes) != len(names) or names not in (unnamed, tuple(data.classes)):
-        raise DataError(
-            f"the model knows {len(names)} classes {list(names)}, {data.name} has {len(data.classes)}: "
-            f"{list(data.classes)}: build the model for this data"
-        )
 
 
 def _check_classes(data: Dataset) -> None:

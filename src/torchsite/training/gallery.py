@@ -1,10 +1,10 @@
-"""Which training pictures stand for the prototypes of a model: a gallery of them; the model stays as it is.
+"""Choose the training pictures that illustrate the prototypes of a model: a gallery; no weight changes.
 
     model.gallery = make_gallery(model, data, rng=make_rng(0, "gallery"))
     model.save_pretrained("runs/birds/model")
 
 Of each class, some pictures are candidates. Exemplars are chosen one after the other, each so that the
-prototypes of other training pictures, upright and in poses, are as well met as one more exemplar can do:
+prototypes of other training pictures, upright and in poses, gain most in similarity to their nearest one:
 
     E ← E ∪ {argmax_e  Σ_p max(cos(w_p, z_e), max over E)}
 
@@ -128,7 +128,7 @@ def _look(
 
 
 def _probes(model: SITE, data: Dataset, n: int, rng: Rng) -> Prototypes:
-    """Prototypes, as the model answers, for some training pictures: each as it is and in a pose."""
+    """The prototypes for some training pictures, each as it is and in a pose."""
     rows = torch.randperm(len(data), generator=rng)[:n]
     images, _ = look_up(data, rows, next(model.parameters()))
     posed = model.config.family.sample(len(rows), rng=rng).to(images.device)(images)

@@ -13,8 +13,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from lightning.fabric import Fabric
-from lightning.fabric.strategies.ddp import DDPStrategy
-from lightning.fabric.strategies.single_device import SingleDeviceStrategy
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from torchsite.errors import ConfigError
@@ -23,7 +21,7 @@ LOGGERS = ("lightning.fabric", "lightning.pytorch")
 
 
 def launch(**options: Any) -> Fabric:
-    """The processes that train together; options: Fabric's accelerator, devices, num_nodes, strategy."""
+    """The processes that train together; options: Fabric's accelerator, devices, num_nodes."""
     rejoin()
     with quiet():
         try:
@@ -31,11 +29,6 @@ def launch(**options: Any) -> Fabric:
             fabric = Fabric(**(options | launch_options() | given))
         except (ValueError, TypeError, RuntimeError, MisconfigurationException) as error:
             raise ConfigError(f"these devices cannot be trained on: {error}") from error
-        if not isinstance(fabric.strategy, SingleDeviceStrategy | DDPStrategy):
-            raise ConfigError(
-                f"strategy: expected auto or ddp (every process holds the whole model), "
-                f"got {options.get('strategy')!r}"
-            )
         fabric.launch()
     if dist.is_available() and dist.is_initialized():
         atexit.register(leave)
@@ -49,7 +42,7 @@ def leave() -> None:
 
 
 def launch_options(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """What Fabric must be told when `torchrun` has started the processes: how many, on how many nodes."""
+    """Fabric's options when `torchrun` has started the processes: how many, on how many nodes."""
     if "TORCHELASTIC_RUN_ID" not in environment or int(environment.get("WORLD_SIZE", "1")) == 1:
         return {}
     world, local = int(environment["WORLD_SIZE"]), int(environment["LOCAL_WORLD_SIZE"])

@@ -1,6 +1,6 @@
 """The log of a run by Fabric's loggers (`logs/metrics.csv`, TensorBoard, Weights & Biases); a progress bar.
 
-TensorBoard's files are written wherever it is installed, those of Weights & Biases when it is asked for.
+TensorBoard's files are written if it is installed, those of Weights & Biases on request.
 """
 
 import logging
@@ -152,7 +152,7 @@ class ProgressBar(Callback):
         self.task = self.bar.add_task("training", total=None)
 
     def started(self, run: "Run") -> None:
-        """Show the bar where the run stands."""
+        """Show the bar at the current step."""
         self.bar.update(self.task, total=run.n_steps, completed=run.position)
         self.bar.start()
 

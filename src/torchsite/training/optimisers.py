@@ -67,8 +67,8 @@ class Muon(torch.optim.Optimizer):
 def make_optimisers(module: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
     """One optimiser for all parameters, or Muon for the kernels and AdamW for the rest.
 
-    Weights decay; biases, norms and other parameters of one axis do not. Feature extractors say at which
-    share of the rate their parameters learn (`parameter_groups`); those with another than the full one,
+    Weights decay; biases, norms and other parameters of one axis do not. `parameter_groups` of a feature
+    extractor are the shares of the rate at which its parameters learn; those with another than the full one,
     pretrained ones, are left to AdamW.
     """
     factors = _learning_rate_factors(module)

@@ -33,7 +33,7 @@ class Precision:
 
 
 def choose_precision(asked: Literal["auto", "32", "bf16"], device: torch.device) -> Precision:
-    """As asked; with `auto`, bfloat16 where it is faster on this device."""
+    """The given precision; with `auto`, bfloat16 where it is faster on this device."""
     if asked != "auto":
         return Precision(asked, "as the recipe asks")
     if device.type == "cuda":

@@ -52,7 +52,7 @@ class ModelSettings(SiteArchitecture):
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that `torchsite train` needs to know; `size` is that of the pictures, if not their own.
+    """All settings of `torchsite train`; `size` is that of the pictures, if not their own.
 
     `margin` is how many times larger the pictures of a folder are kept than they are seen. `ignore` are files
     of regions of the training pictures, or groups of audits as `audit.json:3`, for the term
@@ -175,7 +175,7 @@ def pixel_statistics(data: Dataset, n: int = 10_000) -> tuple[list[float], list[
 
 
 def _path(name: str) -> list[str]:
-    """`epochs` stands for `training.epochs`, `max_shift` for `training.family.max_shift`."""
+    """`epochs` is short for `training.epochs`, `max_shift` for `training.family.max_shift`."""
     steps = name.replace("-", "_").split(".")
     of_training = steps[0] in {f.name for f in fields(TrainingConfig)}
     if steps[0] in {f.name for f in fields(Recipe)} or (len(steps) > 1 and not of_training):

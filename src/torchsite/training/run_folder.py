@@ -1,4 +1,4 @@
-"""The folder of a run: one run at a time, and `run.json`, which says what the run depends on.
+"""The folder of a run: one run at a time, and `run.json` with all that the run depends on.
 
 The lock is the operating system's, so it ends with the process that holds it, however that ends. A resumed
 run reaches the weights it would have reached only if nothing that they depend on has changed: `run.json` is
@@ -84,7 +84,7 @@ def check_run(folder: Path, description: Mapping[str, Any]) -> Precision:
         then = dict(_flat({**begun, "training": _training(config), "model": with_new_names(begun["model"])}))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ConfigError(
-            f"{path}, which says how this run was begun, cannot be read ({error}): delete {folder}, or name "
+            f"{path}, the settings of this run, cannot be read ({error}): delete {folder}, or name "
             "another folder"
         ) from error
     now = dict(_flat(json.loads(json.dumps(description))))

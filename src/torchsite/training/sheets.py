@@ -1,4 +1,4 @@
-"""Explanation sheets during training: one sees the maps being learnt.
+"""Explanation sheets during training: the maps of a few pictures after each validation.
 
     fit(model, data, folder="runs/own", callbacks=[ExplanationSheets("tensorboard")])
     torchsite train … --log tensorboard

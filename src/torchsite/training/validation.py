@@ -39,7 +39,7 @@ def measures(
 ) -> dict[str, float]:
     """Accuracy upright and in random poses; for SITE, also how well the explanation follows the picture.
 
-    Where several labels may be true, the accuracy is that of all single answers.
+    With several labels, the accuracy is the share of right yes/no decisions.
     """
     accuracies, figures = {}, {}
     if isinstance(model, SITE):

@@ -59,7 +59,7 @@ def test_regions_may_be_a_function_or_one_for_each_picture(tmp_path):
     found = compare(templates(), data=data, regions=given, out=out, **whole)
     asked = compare(templates(), data=data, regions=strokes, **whole)
     assert found.cells[0].values == asked.cells[0].values
-    with pytest.raises(ConfigError, match="another regions"):
+    with pytest.raises(ConfigError, match="regions"):
         compare(templates(), data=data, regions=1 - given, out=out, **whole)
     with pytest.raises(ConfigError, match=r"regions: .*12 .* 3"):
         compare(templates(), data=data, regions=given[:3], **whole)
@@ -101,11 +101,11 @@ def test_an_interrupted_run_continues_where_it_stopped(tmp_path):
 def test_a_table_with_other_settings_is_refused_or_begun_anew(tmp_path):
     out, data = tmp_path / "table.json", pixels()
     compare(templates(), data=data, methods=["random"], out=out, **QUICK)
-    with pytest.raises(ConfigError, match=r"another seed.*resume=False"):
+    with pytest.raises(ConfigError, match=r"seed.*resume=False"):
         compare(templates(), data=data, methods=["random"], out=out, seed=1, **QUICK)
-    with pytest.raises(ConfigError, match=r"another model, weights"):
+    with pytest.raises(ConfigError, match="weights"):
         compare(convnet(), data=data, methods=["random"], out=out, **QUICK)
-    with pytest.raises(ConfigError, match=r"another pictures, n_images"):
+    with pytest.raises(ConfigError, match="n_images"):
         compare(templates(), data=data, methods=["random"], out=out, limit=4, **QUICK)
     anew = compare(templates(), data=data, methods=["random"], out=out, seed=1, resume=False, **QUICK)
     assert Comparison.load(out).seed == anew.seed == 1
@@ -178,10 +178,10 @@ def test_all_explainers_meet_the_same_poses():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"methods": ["gradeint"]}, "did you mean 'gradient'"),
-        ({"metrics": ["self_consistncy"]}, "did you mean 'self_consistency'"),
-        ({"limit": 0}, "at least one picture"),
-        ({"method_options": {"gradeint": {}}}, "did you mean 'gradient'"),
+        ({"methods": ["gradeint"]}, "'gradient'"),
+        ({"metrics": ["self_consistncy"]}, "'self_consistency'"),
+        ({"limit": 0}, "limit"),
+        ({"method_options": {"gradeint": {}}}, "'gradient'"),
     ],
 )
 def test_mistakes_are_named(wrong, said):
@@ -219,7 +219,7 @@ def test_the_result_file_gives_the_comparison_back(tmp_path):
     back = Comparison.load(path)
     assert to_markdown(back) == to_markdown(found)
     assert to_csv(back) == to_csv(found)
-    with pytest.raises(ConfigError, match="expected the result of a comparison"):
+    with pytest.raises(ConfigError, match="comparison"):
         Comparison.from_result(Result("other", {}, {}, 0, 0.0))
 
 

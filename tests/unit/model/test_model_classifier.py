@@ -111,7 +111,7 @@ def test_classes_and_normalisation_are_kept(net):
     images = torch.rand(2, *SHAPE)
     extractor = named.eval().feature_extractor
     assert torch.allclose(named.extract(images), extractor((images - 0.3) / 0.2))
-    with pytest.raises(ConfigError, match="expected 4 different names"):
+    with pytest.raises(ConfigError, match="classes"):
         twin(net, classes=["a", "b"])
 
 
@@ -140,9 +140,9 @@ def test_a_twin_is_complete_and_comes_back_bit_for_bit(net, tmp_path):
 @pytest.mark.parametrize(
     ("layer", "error", "said"),
     [
-        ("stage3", NotApplicableError, "did you mean 'stage"),
-        ("stage1.conv", NotApplicableError, "its code cannot be read"),
-        ("head", ConfigError, "name another"),
+        ("stage3", NotApplicableError, "'stage"),
+        ("stage1.conv", NotApplicableError, "stage1.conv"),
+        ("head", ConfigError, "head"),
     ],
 )
 def test_layers_that_will_not_do(net, layer, error, said):
@@ -152,10 +152,10 @@ def test_layers_that_will_not_do(net, layer, error, said):
 
 def test_a_layer_that_runs_twice_is_an_error():
     conv = nn.Conv2d(1, 1, 3, padding=1)
-    with pytest.raises(NotApplicableError, match="runs 2 times"):
+    with pytest.raises(NotApplicableError, match="2"):
         ClassifierFront(nn.Sequential(conv, conv, nn.Flatten(), nn.Linear(256, 2)), SHAPE, "0")
 
 
 def test_what_is_no_classifier_is_an_error():
-    with pytest.raises(ConfigError, match="answer logits"):
+    with pytest.raises(ConfigError, match="logits"):
         twin(nn.Sequential(nn.Conv2d(1, 2, 3)))

@@ -12,21 +12,21 @@ NAMES = ("cat", "dog", "frog")
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: SITE("pyramids"), "no feature extractor 'pyramids': did you mean 'pyramid'"),
-        (lambda: SITE("identity", "trunc"), "no generator 'trunc': did you mean 'trunk'"),
-        (lambda: SITE("pyramid", extractor_options={"width": 3}), "no option 'width': did you mean 'widths'"),
-        (lambda: SITE("identity", generator_options={"codes": 3}), "no option 'codes': did you mean 'code'"),
-        (lambda: SITE("identity", "lateral", 10, activation="relu"), "activation: expected one of sigmoid"),
-        (lambda: SITE("identity", "lateral", 1), "classes: expected at least two"),
-        (lambda: SITE("identity", "lateral", 2, classes=["a"]), "classes: expected 2 different names"),
-        (lambda: SITE("identity", "lateral", 2, classes=["a", "a"]), "classes: expected 2 different names"),
-        (lambda: SITE("identity", product_scale=0.0), "product_scale: expected a positive number"),
-        (lambda: SITE("identity", image_shape=(3, 0, 4)), "image_shape: expected"),
-        (lambda: SITE("identity", image_shape=(3, 4)), "image_shape: expected"),
-        (lambda: SITE("pyramid", mean=(0.5,)), "mean and std: expected 3 values each"),
-        (lambda: SITE("pyramid", std=(0.0, 1.0, 1.0)), "std positive"),
-        (lambda: SITE("identity", extractor_options={"depth": 4}), "as many features as channels"),
-        (lambda: SITE("pyramid", extractor_options={"widths": "many"}), "cannot be built"),
+        (lambda: SITE("pyramids"), "'pyramids': .*'pyramid'"),
+        (lambda: SITE("identity", "trunc"), "'trunc': .*'trunk'"),
+        (lambda: SITE("pyramid", extractor_options={"width": 3}), "'width': .*'widths'"),
+        (lambda: SITE("identity", generator_options={"codes": 3}), "'codes': .*'code'"),
+        (lambda: SITE("identity", "lateral", 10, activation="relu"), "activation: "),
+        (lambda: SITE("identity", "lateral", 1), "classes: "),
+        (lambda: SITE("identity", "lateral", 2, classes=["a"]), "classes: "),
+        (lambda: SITE("identity", "lateral", 2, classes=["a", "a"]), "classes: "),
+        (lambda: SITE("identity", product_scale=0.0), "product_scale: "),
+        (lambda: SITE("identity", image_shape=(3, 0, 4)), "image_shape: "),
+        (lambda: SITE("identity", image_shape=(3, 4)), "image_shape: "),
+        (lambda: SITE("pyramid", mean=(0.5,)), "mean and std: "),
+        (lambda: SITE("pyramid", std=(0.0, 1.0, 1.0)), "std"),
+        (lambda: SITE("identity", extractor_options={"depth": 4}), "identity"),
+        (lambda: SITE("pyramid", extractor_options={"widths": "many"}), "pyramid"),
         (lambda: SITE("pyramid", extractor_options={"widths": (4,)}), "feature extractor"),
     ],
 )
@@ -37,9 +37,9 @@ def test_what_cannot_be_built_is_refused(build, words):
 
 def test_one_kind_does_not_take_the_configuration_of_the_other():
     black_box = BlackBox("identity", 3, image_shape=(1, 12, 12))
-    with pytest.raises(ConfigError, match="expected a configuration of a SITE model"):
+    with pytest.raises(ConfigError, match="SITE"):
         SITE.from_config(black_box.config)
-    with pytest.raises(ConfigError, match="expected a configuration of a black box"):
+    with pytest.raises(ConfigError, match="black box"):
         BlackBox.from_config(SITE("identity", "lateral", 3, image_shape=(1, 12, 12)).config)
 
 

@@ -67,7 +67,7 @@ def test_wrong_options_are_refused(options):
 
 
 def test_grey_pictures_are_refused():
-    with pytest.raises(ConfigError, match="three channels"):
+    with pytest.raises(ConfigError, match="channels"):
         build_extractor("efficientnet_lite0", (1, 64, 64), {})
 
 
@@ -79,7 +79,7 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
 
 @needs_weights
 def test_another_file_is_not_opened():
-    with pytest.raises(WeightsError, match="not the published file"):
+    with pytest.raises(WeightsError, match="efficientnet-lite0"):
         imagenet_weights(replace(LITE0, sha256="0" * 64))
 
 

@@ -40,11 +40,11 @@ class Spatial(nn.Module):
 @pytest.mark.parametrize(
     ("images", "words"),
     [
-        (torch.rand(2, 1, 12, 11), r"expected images of shape \(batch, 1, 12, 12\), got \(2, 1, 12, 11\)"),
-        (torch.rand(2, 3, 12, 12), "expected images of shape"),
-        (torch.rand(1, 12, 12), "expected images of shape"),
-        (torch.zeros(2, 1, 12, 12, dtype=torch.int64), "expected uint8 or floats"),
-        (torch.rand(2, 1, 12, 12, dtype=torch.float64), "expected torch.float32 images"),
+        (torch.rand(2, 1, 12, 11), r"\(batch, 1, 12, 12\), got \(2, 1, 12, 11\)"),
+        (torch.rand(2, 3, 12, 12), "images"),
+        (torch.rand(1, 12, 12), "images"),
+        (torch.zeros(2, 1, 12, 12, dtype=torch.int64), "int64"),
+        (torch.rand(2, 1, 12, 12, dtype=torch.float64), "float64"),
     ],
 )
 def test_pictures_of_another_shape_or_type_are_refused(kind, images, words):
@@ -112,9 +112,9 @@ def test_any_module_with_a_spatial_output_is_a_feature_extractor():
 @pytest.mark.parametrize(
     ("module", "words"),
     [
-        (nn.Sequential(nn.Flatten(), nn.Linear(144, 5)), r"this one gives \(1, 5\)"),
-        (nn.Conv2d(3, 4, 3), r"cannot take pictures of \(1, 12, 12\)"),
-        (nn.MaxPool2d(13), "cannot take pictures"),
+        (nn.Sequential(nn.Flatten(), nn.Linear(144, 5)), r"\(1, 5\)"),
+        (nn.Conv2d(3, 4, 3), r"\(1, 12, 12\)"),
+        (nn.MaxPool2d(13), "pictures"),
     ],
 )
 def test_other_modules_are_refused_as_extractors(module, words):
@@ -126,7 +126,7 @@ def test_other_modules_are_refused_as_extractors(module, words):
     "module", [nn.Conv2d(1, 3, 1), nn.Sequential(nn.Conv2d(1, 2, 1), nn.Unflatten(1, (2, 1)))]
 )
 def test_a_generator_must_give_one_prototype_per_class(module):
-    with pytest.raises(ConfigError, match="a generator must give"):
+    with pytest.raises(ConfigError, match="generator"):
         SITE("identity", module, 3, image_shape=(1, 12, 12))
 
 

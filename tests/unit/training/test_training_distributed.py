@@ -142,12 +142,11 @@ def test_fabric_is_told_what_torchrun_started():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"strategy": "fsdp"}, "cannot be trained on"),
         ({"devices": 0}, "cannot be trained on"),
         ({"accelerator": "abacus"}, "cannot be trained on"),
     ],
 )
-def test_strategies_that_cannot_work_are_refused(options, words, tmp_path):
+def test_devices_that_cannot_work_are_refused(options, words, tmp_path):
     with pytest.raises(ConfigError, match=words):
         fit(make_site(), digits(), make_config(), validation=digits(20, "test"), folder=tmp_path, **options)
 

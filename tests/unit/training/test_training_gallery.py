@@ -119,7 +119,7 @@ def test_where_several_labels_are_true_each_has_exemplars():
 
 def test_pixels_need_no_gallery():
     digits = SITE("identity", "lateral", 3, image_shape=SHAPE)
-    with pytest.raises(NotApplicableError, match="pictures already"):
+    with pytest.raises(NotApplicableError):
         make_gallery(digits, data(), rng=make_rng(0))
 
 
