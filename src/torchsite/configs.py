@@ -2,7 +2,7 @@
 
 A configuration is a frozen dataclass of plain values. `from_mapping` reads one from YAML or JSON data;
 an unknown field is an error that names the nearest known one, and a value of the wrong type is an error
-that names the field. Values of several kinds (`Tagged`) say by `name` which one they are.
+that names the field. `name` tells which kind a value of several kinds (`Tagged`) is.
 """
 
 import dataclasses
@@ -86,7 +86,7 @@ def _fields(kind: type[Any]) -> dict[str, Any]:
 
 
 def _from_tagged(family: type[Config], values: Mapping[str, Any]) -> Config:
-    """A value of the kind that `name` says."""
+    """A value of the kind in the field `name`."""
     tags: dict[str, type[Config]] = family.tags  # type: ignore[attr-defined]
     name = values.get("name")
     if not isinstance(name, str) or name not in tags:

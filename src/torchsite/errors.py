@@ -1,4 +1,4 @@
-"""Errors that say what was expected, what came, and what to do.
+"""Errors: each message has what was expected, what came, and what to do.
 
 Every error that torchsite raises on purpose is a `TorchsiteError`; the subclasses also derive from the
 built-in error a Python programmer would expect, so `except ValueError` keeps working.
@@ -25,11 +25,11 @@ class DataError(TorchsiteError):
 
 
 class WeightsError(TorchsiteError):
-    """A weights folder is missing, damaged or does not fit the model it claims to be."""
+    """A weights folder is missing, damaged or does not fit its configuration."""
 
 
 class NotApplicableError(TorchsiteError):
-    """A method has no meaning for this model; the message names the module that stands in the way."""
+    """A method is not defined for this model; the message names the module that is the reason."""
 
 
 class TrainingError(TorchsiteError):
@@ -37,7 +37,7 @@ class TrainingError(TorchsiteError):
 
 
 class StoppedError(TorchsiteError):
-    """Training was told to stop (SIGTERM, or SIGINT from Ctrl+C) and wrote a checkpoint to go on from."""
+    """Training was stopped by SIGTERM or SIGINT (Ctrl+C) and wrote a checkpoint to resume from."""
 
     def __init__(self, message: str, signal: int = 15) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class StoppedError(TorchsiteError):
 
 
 class MissingExtraError(TorchsiteError, ImportError):
-    """A package is missing that comes with one of torchsite's extras; the message says which."""
+    """A package of one of torchsite's extras is missing; the message names the extra."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Optional packages: imported where they are needed, with an error that says what to install."""
+"""Optional packages: imported where they are needed, with an error that names what to install."""
 
 import sys
 from importlib import import_module
@@ -8,9 +8,9 @@ from torchsite.errors import MissingExtraError
 
 
 def needed(module: str, *, who: str, install: str, package: str = "") -> ModuleType:
-    """An optional module; without it an error that says who needs which package, and what to install.
+    """An optional module; without it an error that names its user, the package, and what to install.
 
-    One that is installed but fails on import (compiled for another version, say) gets another error.
+    A module that is installed but fails on import (compiled for another version) gets another error.
     """
     library = module.partition(".")[0]
     package = package or library

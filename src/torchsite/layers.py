@@ -1,6 +1,6 @@
 """Find a layer of any network: by module, by dotted name, or the spatial ones by trying a picture.
 
-A layer is *spatial* when it answers a tensor (batch, depth, rows, cols) of more than one position. When no
+A layer is *spatial* when it outputs a tensor (batch, depth, rows, cols) of more than one position. When no
 layer is named, the last spatial layer is taken through which everything passes on its way to the logits.
 """
 
@@ -49,7 +49,7 @@ def last_spatial_layer(model: nn.Module, images: Images) -> str:
     """The name of the last layer with rows and columns that everything passes through, found by one pass.
 
     A layer that is by-passed (a branch of a block, a decoder beside the features) explains a part of the
-    logits only; one of those is taken if there is no other. A container that ends with a layer answers the
+    logits only; one of those is taken if there is no other. A container that ends with a layer outputs the
     same tensor and runs a moment later, so the outermost of the two is named: `layer4`, not `layer4.1.relu`.
     """
     found = _one_pass(model, images)
@@ -65,14 +65,14 @@ def last_spatial_layer(model: nn.Module, images: Images) -> str:
 def spatial_layers(model: nn.Module, images: Images) -> dict[str, Shape]:
     """All spatial layers that everything passes through, in the order of completion.
 
-    Each with what it answers to one picture: depth, rows, columns.
+    Each with the shape of its output for one picture: depth, rows, columns.
     """
     found = _one_pass(model, images)
     return {layer.name: layer.shape for layer in found.leading if found.is_passed_by_all(layer)}
 
 
 class SpatialLayer(NamedTuple):
-    """A layer, what it answers to one picture, and where that stands in the autograd graph."""
+    """A layer, the shape of its output for one picture, and the node of that output in the graph."""
 
     name: str
     shape: Shape

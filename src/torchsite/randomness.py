@@ -1,7 +1,7 @@
 """Randomness is an argument: named streams of random numbers grown from one seed.
 
 All sampling happens on the CPU, so that the same seed gives the same values on any device. Torch's generator
-there looks at 32 bits of a seed: seeds from 0 to 2³² - 1 are all different.
+there uses 32 bits of a seed: seeds from 0 to 2³² - 1 are all different.
 """
 
 import hashlib

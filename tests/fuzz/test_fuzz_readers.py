@@ -125,7 +125,7 @@ def test_ten_billion_aliases_cost_nothing(tmp_path):
 )
 def test_deep_or_long_json_is_refused(text, tmp_path):
     (tmp_path / "config.json").write_text(text)
-    with pytest.raises(WeightsError, match="cannot be read"):
+    with pytest.raises(WeightsError):
         SITE.from_pretrained(tmp_path)
 
 

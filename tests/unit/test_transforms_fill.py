@@ -92,7 +92,7 @@ def test_a_crop_of_a_larger_picture_has_no_corners():
     whole = transform.cropped_from(torch.ones_like(larger), (12, 12))
     assert torch.allclose(whole, torch.ones_like(whole), atol=1e-5)
     assert torch.allclose(AffineTransform.identity(3).cropped_from(larger, (12, 12)), crop, atol=1e-5)
-    with pytest.raises(ShapeError, match="give larger ones"):
+    with pytest.raises(ShapeError, match="crop"):
         transform.cropped_from(crop, (24, 24))
 
 
@@ -122,13 +122,13 @@ def test_what_cannot_fill_says_so():
         as_fill("maen")
     with pytest.raises(ConfigError, match="`rng=`"):
         FILLS["noise"].background(images)
-    with pytest.raises(ShapeError, match="two or more"):
+    with pytest.raises(ShapeError):
         FILLS["other"].background(images[:1], rng=make_rng(0))
     with pytest.raises(NotApplicableError, match="corners"):
         FILLS["reflection"].replace(images, shown)
-    with pytest.raises(ConfigError, match="1 or 3 values"):
+    with pytest.raises(ConfigError, match="fill"):
         as_fill((0.0, 1.0)).background(images)
     with pytest.raises(ConfigError, match="sigma"):
         Blur(0.0)
-    with pytest.raises(ShapeError, match="masks of"):
+    with pytest.raises(ShapeError, match="shown"):
         FILLS["mean"].replace(images, shown[:, :3])

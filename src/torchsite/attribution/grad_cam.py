@@ -2,7 +2,7 @@
 
     heatmap = max(0, Σ_c x_c · mean_u g_c(u)),   g = ∂ logit_y / ∂ x at the layer
 
-The positive part keeps what speaks for the class. The map is brought to image size bilinearly.
+The positive part keeps the evidence for the class. The map is brought to image size bilinearly.
 
 Selvaraju et al.: Grad-CAM: visual explanations from deep networks, ICCV 2017.
 """

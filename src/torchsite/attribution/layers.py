@@ -15,7 +15,7 @@ from torchsite.shapes import Heatmaps
 def watched(model: nn.Module, name: str) -> Iterator[nn.Module]:
     """The layer, under guard: an output that is not spatial, a second run or no run at all is an error.
 
-    What the layer answers is copied, so that it is the layer's own even if it hands on what it was given.
+    The output of the layer is copied, so that it is the layer's own even if the layer returns its input.
     """
     ran: list[str] = []
 
@@ -51,7 +51,7 @@ def watched(model: nn.Module, name: str) -> Iterator[nn.Module]:
 
 @contextmanager
 def captured(layer: nn.Module) -> Iterator[list[Tensor]]:
-    """What the layer answers; the model goes on with a copy, so that nothing overwrites it."""
+    """The output of the layer; the model goes on with a copy, so that nothing overwrites it."""
     found: list[Tensor] = []
 
     def keep(_: nn.Module, inputs: object, output: Tensor) -> Tensor:

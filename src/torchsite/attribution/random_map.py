@@ -1,9 +1,9 @@
-"""A map that knows nothing: the honest baseline of every measure.
+"""A random map without information: the baseline of every measure.
 
     heatmap = smooth(r(x, y)),   r uniform in [0, 1) on a coarse grid, or in [-1, 1) when signed
 
 The numbers are a hash of the picture, the class and the seed, so the map is a fixed random *function* of the
-picture: asked twice it answers the same, in a batch or alone; and a picture that moved by one pixel gets an
+picture: the same at every call, in a batch or alone; and a picture that moved by one pixel gets an
 unrelated map, so no measure of consistency is flattered by a map that merely stays put.
 """
 

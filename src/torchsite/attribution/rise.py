@@ -16,7 +16,7 @@ effect of two). Offsets follow a low-discrepancy sequence over the blocks. Far f
 error. `balanced=False` draws independent coins, as does any other p.
 
 All pictures of a batch share the same N masks, which are drawn once, from the seed: each heatmap is exactly
-the one-picture estimate of the formula, whoever its neighbours are.
+the one-picture estimate of the formula, whatever the other pictures are.
 
 Petsiuk, Das, Saenko: RISE: randomized input sampling for explanation of black-box models, BMVC 2018.
 """

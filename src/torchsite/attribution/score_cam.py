@@ -4,7 +4,7 @@
     heatmap = max(0, Σ_k α_k A_k)
 
 No gradient is used. The score of the empty picture, which the paper subtracts from every s_k, drops out of
-the softmax. A channel that is constant over the picture says nothing about places: its mask is 0.
+the softmax. A channel that is constant over the picture has no information about places: its mask is 0.
 
 Wang et al.: Score-CAM: score-weighted visual explanations, CVPR workshop 2020, algorithm 1.
 """

@@ -1,7 +1,7 @@
 """The explanation that a model gives of itself, behind the contract of the post-hoc methods.
 
-A model that explains itself has `explain(images)`, and what it answers has `heatmaps(size=…, classes=…)`.
-That is all that is asked here: nothing is known of how the model comes by its reasons. A model that knows two
+A model that explains itself has `explain(images)`, and its result has `heatmaps(size=…, classes=…)`.
+Nothing else of the model is used here. A model that knows two
 kinds of maps, relative to all classes or not, takes `explain(images, relative=…)`.
 """
 
@@ -17,7 +17,7 @@ from torchsite.shapes import Heatmaps, Images, Labels, Size
 
 
 class Explains(Protocol):
-    """What a self-explaining model answers."""
+    """The result of a self-explaining model."""
 
     def heatmaps(self, *, size: Size, classes: Labels) -> Heatmaps:
         """One heatmap per picture, for its class, at the given size."""
@@ -34,8 +34,8 @@ class SelfExplaining(Protocol):
 class SelfExplanation(Attribution):
     """The model's own heatmaps: no approximation, no second model.
 
-    `relative` asks for maps relative to all classes (True) or for plain ones (False); left out, the model
-    answers as it is configured.
+    `relative`: maps relative to all classes (True) or plain ones (False); by default as the model is
+    configured.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Cross-validation for few pictures, and whether a difference of two accuracies is more than chance.
 
-A test half of thirty pictures says little: 0.90 is anything from 0.74 to 0.97. With K folds every picture is
+With thirty test pictures an accuracy of 0.90 has an interval from 0.74 to 0.97. With K folds every picture is
 tested once, by a model that was trained without it, so that the interval is that of all pictures.
 """
 
@@ -85,7 +85,7 @@ def cross_validate(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> Folds:
-    """Train `k` models as the recipe says, each without one fold, and ask them for it.
+    """Train `k` models by the recipe, each without one fold, and test each on its fold.
 
     Each may train for at most `seconds`; its run stays below `folder`. `kind` may be "black_box", the network
     of the same budget without an explanation.

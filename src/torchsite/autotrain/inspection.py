@@ -1,16 +1,16 @@
-"""Faults of a folder of pictures that may harm a classifier: too few, copies, properties that tell the class.
+"""Faults of a folder of pictures: too few, copies, properties of files that give the class away.
 
-`inspect_halves` looks at the files of both halves and at the pictures in them:
+`inspect_halves` checks the files of both halves and the pictures in them:
 
 | kind | what | why it harms |
 |---|---|---|
 | tiny class | a handful of pictures, or far fewer than the largest class | nothing general can be learnt |
 | duplicate | the same file twice in a half | weighs double |
-| leak | the same or nearly the same picture in both halves | the test is answered from memory |
+| leak | the same or nearly the same picture in both halves | the test measures memory |
 | contradiction | the same picture under two labels | one of them is wrong |
 | series | test pictures whose siblings (`walk_3_01`, `walk_3_02`) are in the training half | nearly a leak |
 | unreadable | files that cannot be decoded | they are left out |
-| tell-tale | size, format or frame of a picture tells its class | the model may look at nothing else |
+| tell-tale | size, format or frame of a picture predicts its class | the model may learn nothing else |
 """
 
 import math

@@ -7,7 +7,7 @@
 | paper | ±90°, ±25 % shift | comparisons with the paper |
 
 "auto" detects the orientation: a linear classifier of cheap features (colours of a coarse grid, directions of
-edges) learns to tell the four quarter turns of a picture, and is tested on other pictures (four folds). If it
+edges) learns to classify the four quarter turns of a picture, tested on other pictures (four folds). If it
 can, the pictures are upright, and a model that ignored turns would lose what it could use; if not, any turn
 may do.
 """
@@ -46,7 +46,7 @@ SURE = 4.0
 
 @dataclass(frozen=True)
 class Guess:
-    """Which poses fit, and how often the turn of an unseen picture was told, of how many."""
+    """Which poses fit, the accuracy on turns of unseen pictures, and the number of pictures."""
 
     poses: str
     accuracy: float
@@ -69,7 +69,7 @@ def family_of(name: str) -> TransformFamily:
 
 
 def guess_poses(data: Dataset, seed: int = 0) -> Guess:
-    """Whether the pictures have an upright orientation: whether a small classifier can tell quarter turns."""
+    """Whether the pictures have an upright orientation: a small classifier recognises quarter turns."""
     rows = torch.randperm(len(data), generator=make_rng(seed, "poses"))[:N_ASKED]
     images = to_float(data.images[rows])
     side = min(images.shape[-2:])
@@ -84,7 +84,7 @@ def guess_poses(data: Dataset, seed: int = 0) -> Guess:
 
 
 def turn_accuracy(images: Images) -> float:
-    """The share of quarter turns that a ridge regression tells, learnt on the other folds each time."""
+    """The accuracy of a ridge regression on quarter turns, by cross-validation."""
     features = torch.stack([cheap_features(images.rot90(turn, (-2, -1))) for turn in range(TURNS)], dim=1)
     folds = torch.arange(len(images)) % FOLDS
     right = [
@@ -94,7 +94,7 @@ def turn_accuracy(images: Images) -> float:
 
 
 def _told(known: Turned, asked: Turned) -> int:
-    """How many quarter turns a ridge regression that is fitted to `known` tells of `asked`."""
+    """How many quarter turns of `asked` a ridge regression fitted to `known` classifies correctly."""
     targets = torch.eye(TURNS, dtype=known.dtype).repeat(len(known), 1) - 1 / TURNS
     truth = torch.arange(TURNS).repeat(len(asked))
     ours, theirs = known.flatten(0, 1), asked.flatten(0, 1)

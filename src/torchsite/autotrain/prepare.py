@@ -202,7 +202,7 @@ def audit_prepared(prepared: Prepared, fitted: Fitted[Any], watch: Watch | None 
 
 
 class Afforded(NamedTuple):
-    """How many pictures an examination looks at, how many are probed, how many all methods explain."""
+    """How many pictures an examination measures, how many it probes, how many all methods explain."""
 
     looked_at: int
     probed: int

@@ -50,7 +50,7 @@ def quantus_scores(
     model: nn.Module | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Any:
-    """What a metric of Quantus says of an explainer on these pictures; `options` go to its call."""
+    """The scores of a Quantus metric for an explainer on these pictures; `options` go to its call."""
     explainer = as_explainer(explain, model)
     judged = explainer.require_model()
     explain_func = quantus_explainer(explainer)

@@ -1,11 +1,11 @@
-"""Completeness error: how far the heatmap's sum is from the logit that it claims to explain.
+"""Completeness error: how far the heatmap's sum is from the logit that it explains.
 
     error(x) = |Σ_u I(x)_u - logit_c(x)| / max(1, |logit_c(x)|)
 
 SITE's explanation is its prediction, so its error is rounding: below 1e-4 in float32. Gradient × input is
-complete for networks without biases; Grad-CAM, RISE and the like make no such claim, and their error only
-says that their scale is arbitrary. A map of zeros has error 1 wherever |logit| ≥ 1; the logit spread evenly
-over all pixels has 0, for it says nothing of where. Fails without a model.
+complete for networks without biases; Grad-CAM, RISE and the like are not meant to be, and their error only
+shows that their scale is arbitrary. A map of zeros has error 1 wherever |logit| ≥ 1; the logit spread evenly
+over all pixels has 0, though it has no information about places. Fails without a model.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""Six maps made without the model, as controls: what a good measure must not be fooled by.
+"""Six maps made without the model, as controls: a good measure gives them low scores.
 
-Each is an explainer `(images, classes) → heatmaps` that never asks a model. The frame template is the cheap
+Each is an explainer `(images, classes) → heatmaps` that never runs a model. The frame template is the cheap
 way to consistency: it finds the black corners of a posed picture and draws one blob where the frame's centre
 has gone. The edges and the picture itself move with the picture and are perfectly consistent.
 """
@@ -33,7 +33,7 @@ def constant(images: Images, classes: Labels) -> Heatmaps:
 
 
 def noise(images: Images, classes: Labels) -> Heatmaps:
-    """Uniform noise in [-1, 1), its seed the sum of the picture's pixels: asked twice, it says the same."""
+    """Uniform noise in [-1, 1), seeded by the sum of the picture's pixels: the same at every call."""
     seeds = images.detach().double().flatten(1).sum(1).cpu()
     size = images.shape[-2:]
     maps = [torch.rand(size, generator=make_rng(0, "ignorant", repr(seed))) for seed in seeds.tolist()]

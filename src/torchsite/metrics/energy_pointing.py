@@ -3,7 +3,7 @@
     share(x) = Σ_{u in region} max(I(x)_u, 0) / Σ_u max(I(x)_u, 0),      area(x) = the region's share of x
     ratio    = mean share / mean area
 
-A map that knows nothing has the area, hence ratio 1; a blob in the middle has more where objects are in the
+A map without information has the area, hence ratio 1; a blob in the middle has more where objects are in the
 middle (`centre`, a Gaussian of a quarter of the side). Regions are those of the pointing game: soft maps that
 move with the picture, cut at one half. A map without any positive evidence points nowhere: its share is 0. A
 region that has left the frame does not count. The class explained is the object's true one. Fails where no

@@ -36,7 +36,7 @@ class Estimate(NamedTuple):
 def resample_weights(
     indices: Int64[Tensor, " batch"], n_resamples: int, seed: int
 ) -> Float[Tensor, "resamples batch"]:
-    """Row 0 is all ones; row r says how often each image stands in resample r."""
+    """Row 0 is all ones; row r is how often each image is in resample r."""
     ones = torch.ones(n_resamples, dtype=torch.float64)
     columns = [
         torch.poisson(ones, generator=make_rng(seed, "bootstrap", index)) for index in indices.tolist()
@@ -82,7 +82,7 @@ def plain(result: Any) -> Any:
 
 
 def look_up(values: Any, *path: str) -> Any:
-    """What stands at a path within a result, or within its plain form; None if nothing does."""
+    """The value at a path within a result, or within its plain form; None if there is none."""
     for step in path:
         values = values._asdict() if hasattr(values, "_asdict") else values
         if not isinstance(values, Mapping) or step not in values:

@@ -39,7 +39,7 @@ class Explainer:
         return _as_heatmaps(maps, images)
 
     def logits(self, images: Images) -> Logits:
-        """What the model answers, in eval mode and without gradients."""
+        """The logits, in eval mode and without gradients."""
         model = self.require_model()
         with evaluating(model), torch.no_grad():
             logits: Logits = model(images)
@@ -50,7 +50,7 @@ class Explainer:
         return self.logits(images).argmax(dim=1)
 
     def require_model(self) -> nn.Module:
-        """The model, or an error that says how to give one."""
+        """The model; an error if there is none."""
         if self.model is None:
             raise NotApplicableError(
                 "this measure asks the model for predictions, but the explainer came without one: "
@@ -97,7 +97,7 @@ def as_explainer(thing: Any, model: nn.Module | None = None, *, relative: bool |
 
 
 def pictures_for(model: nn.Module | None, pictures: ImagesLike) -> Images:
-    """Pictures in any form that `as_images` takes; files are fitted to what the model sees, if it says so."""
+    """Pictures in any form that `as_images` takes; files are fitted to the model's pictures, if known."""
     if isinstance(pictures, Tensor) and pictures.is_floating_point():
         return pictures
     config = getattr(model, "config", None)
@@ -153,7 +153,7 @@ def _as_heatmaps(maps: Tensor, images: Images) -> Heatmaps:
 
 
 def _n_arguments(function: Callable[..., Any]) -> int:
-    """How many positional arguments must be given; 2 if the signature does not say."""
+    """How many positional arguments must be given; 2 if there is no signature."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -7,12 +7,12 @@
     evidence     = mean Σ_u |I(grey)_u| / mean Σ_u |I(x)_u|
 
 A posed picture with black corners shows its pose: a network may find the corners and draw one blob in that
-pose, which is consistent and says nothing. Such a template is perfect on black corners, falls where they are
-filled, is perfect on pictures without content (raw 1), and says as much about nothing as about something
-(evidence 1). A map that follows what is seen keeps `filled` near `black` and says little of grey pictures.
-Grey pictures are explained for the class that the model sees in them, upright, of which it has most to say:
-the class of the real picture would be kind to a model with a favourite class for nothing. Where there is no
-model to ask, that one is taken. Maps that are rescaled one by one have no size: their evidence means nothing.
+pose, which is consistent and has no information. Such a template is perfect on black corners, falls where
+they are filled, is perfect on pictures without content (raw 1), and has as much evidence on grey pictures as
+on others (evidence 1). A map that follows the picture keeps `filled` near `black` and has little evidence on
+grey ones. Grey pictures are explained for the class that the model predicts for them, upright: the class of
+the real picture would favour a model with a default class. Where there is no model to ask, that one is taken.
+Maps that are rescaled one by one have no size: their evidence means nothing.
 
 The same poses, classes, masks and partners as in self-consistency, so `black` is that measure's number. A map
 without information has calibrated 0 under every filling, and evidence 1. A picture alone in its batch has no

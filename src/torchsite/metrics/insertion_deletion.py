@@ -15,7 +15,7 @@ MoRF it gets 0. A *smooth* map without information gains over a random ranking, 
 parts: read figures beside the row of the method `random` and of CONTROL_MAPS. Blanked pixels show a filling:
 black and a blurred copy by default, since the filling decides which method comes first; any of FILLS, a
 colour or a function will do. Pictures half blanked are unlike any the model has seen, so small differences in
-area say nothing about maps. Fails without a model.
+area mean nothing. Fails without a model.
 """
 
 import abc

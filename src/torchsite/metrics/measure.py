@@ -31,7 +31,7 @@ Sums = Float[Tensor, "resamples *statistics"]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What a measure looks at: pictures, true classes, classes to explain, indices; what else is known.
+    """The input of a measure: pictures, true classes, classes to explain, indices; regions if given.
 
     `regions` are the objects', `padded` are pictures of which `images` are the centre crops.
     """
@@ -67,7 +67,7 @@ class Batch:
 
     @property
     def known_regions(self) -> Heatmaps:
-        """The regions, where they were asked for: `update` has seen to it."""
+        """The regions, of a measure that needs them: `update` has checked it."""
         assert self.regions is not None
         return self.regions
 
@@ -85,7 +85,7 @@ class Batch:
 
 
 class Passes(NamedTuple):
-    """How many maps a measure asks of the explainer for one picture, and how many answers of the model.
+    """How many maps of the explainer a measure needs for one picture, and how many outputs of the model.
 
     A larger picture counts for as many as its pixels are. Maps cost what the method costs.
     """
@@ -130,7 +130,7 @@ class Bootstrapped(Metric):
             return self._compute(self.sums)
 
     def passes(self) -> Passes | None:
-        """What it asks for each picture, with these options; None where a measure does not say."""
+        """Its passes for each picture, with these options; None if a measure does not count them."""
         return None
 
     @abc.abstractmethod
@@ -160,8 +160,8 @@ class Bootstrapped(Metric):
 class Measure(Bootstrapped):
     """The base of measures of explanations: hands batches to `_update` and sums to `_compute`.
 
-    What a table has to know of a measure stands on its class. `definition` is raised when a measure changes
-    its meaning, so that files never mix the two.
+    The class attributes are what tables need to know of a measure. `definition` is raised when a measure
+    changes its meaning, so that files never mix the two.
     """
 
     of_model: ClassVar[bool] = False  # asks for no explanation
@@ -236,7 +236,7 @@ class Measure(Bootstrapped):
         return super().forward(images, labels, *args, **options)
 
     def passes(self) -> Passes:
-        """Unless a measure says otherwise: a map, or an answer, of the picture as it is and in each pose."""
+        """By default a map, or an output, of the picture as it is and in each pose."""
         n = 1 + self.poses.n
         return Passes(0, n) if self.of_model and not self.of_prototypes else Passes(n, 0)
 
@@ -253,7 +253,7 @@ class Measure(Bootstrapped):
         return [self.poses.of(batch.indices, k).to(batch.images.device) for k in range(self.poses.n)]
 
     def _paired(self, batch: Batch) -> Iterator[tuple[Transform, int]]:
-        """Each pose, and how far on in the batch the other picture of its floor stands."""
+        """Each pose, and the offset in the batch of the other picture of its floor."""
         for number, transform in enumerate(self._transforms(batch)):
             yield transform, partner_offset(number, self.poses.n, len(batch))
 

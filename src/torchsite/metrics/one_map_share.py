@@ -6,8 +6,8 @@ the share of the energy of all maps that their mean map explains. A template, dr
 n unrelated maps of mean zero have 1/n, given beside it. Maps that are never negative have something in common
 already: independent uniform noise has 3/4. So low is a good sign, and high is none for a method of one sign.
 
-A template that speaks for some classes and against others has no mean. So there is also the share of one
-*pattern*, whatever its sign and size:
+A template that is evidence for some classes and against others has mean zero. So there is also the share of
+one *pattern*, whatever its sign and size:
 
     pattern = λ_max(G) / tr G,    G = Σ_x m(x) m(x)ᵀ,    m(x) = I(x) on 8 × 8 cells, less its mean, length 1
 

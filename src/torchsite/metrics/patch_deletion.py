@@ -1,4 +1,4 @@
-"""Patch deletion: is a patch's evidence what hiding the patch does? (IDSDS: Hesse et al., 2024.)
+"""Patch deletion: does the evidence of a patch predict the effect of hiding it? (IDSDS: Hesse et al., 2024.)
 
     said_P(x) = Σ_{u in P} I(x)_u                      for each patch P of a grid, 4 × 4
     done_P(x) = r_c(x) - r_c(x without P),             r_c = logit_c - mean over all classes
@@ -122,9 +122,8 @@ def deletion_check(
 ) -> Float[Tensor, " batch"]:
     """The score of each picture of a model's own explanation, in [-1, 1], on average over the fillings.
 
-    A prediction whose score is low rests on something that its map does not show: who reads the map should
-    not rely on it. The class is the predicted one unless given; pictures smaller than the grid take one of
-    their own size.
+    A prediction whose score is low rests on something that its map does not show: do not rely on that map.
+    The class is the predicted one unless given; pictures smaller than the grid take one of their own size.
     """
     images, chosen = explanation.images, explanation.predicted if classes is None else classes
     grid = (min(GRID[0], images.shape[-2]), min(GRID[1], images.shape[-1]))

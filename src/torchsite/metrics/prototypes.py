@@ -1,19 +1,19 @@
-"""Two measures of prototypes: can others tell what they show, and does the decision rest on likeness to them?
+"""Two measures of prototypes: does another classifier recognise them, and is the nearest one the prediction?
 
     recognised  = mean over x and i of 1[argmax judge(w_i(x)) = i]
     nearest     = share of x with argmax_i cos(w_i(x), F1(x)) = argmax_i logit_i(x)
     consistency = mean over x, β and i of cos(m_β ⊙ T_β(w_i(x)), m_β ⊙ w_i(T_β x))
 
 *Recognition.* The judge is an independent classifier, trained on other weights and better without SITE's
-architecture. It looks at prototypes as pictures, so it fails where the features are not the picture itself
+architecture. It takes prototypes as pictures, so it fails where the features are not the picture itself
 (F1 = identity). On transformed pictures the prototypes take the picture's pose, and the judge must have
-learnt such poses. A judge that cannot tell the prototypes apart gives 1/classes, the floor.
+learnt such poses. A judge that cannot distinguish the prototypes gives 1/classes, the floor.
 
-*Likeness.* Logits are products, which large prototypes win whatever they show; the cosine knows no size. The
-floor of `nearest` is the share of the commonest answer. `consistency` is self-consistency of the prototypes
-themselves: where features are pixels, maps are mostly the picture, and follow it whatever the prototypes do.
-Its floor takes the prototypes of another picture of the batch, for all classes. Both exist for any features;
-prototypes are moved at the resolution of the features.
+*Likeness.* Logits are products, which large prototypes win whatever they show; the cosine is independent of
+size. The floor of `nearest` is the share of the commonest answer. `consistency` is self-consistency of the
+prototypes themselves: where features are pixels, maps are mostly the picture, and follow it whatever the
+prototypes do. Its floor takes the prototypes of another picture of the batch, for all classes. Both exist for
+any features; prototypes are moved at the resolution of the features.
 
 Both fail for a model without prototypes (`.explain`), and unless `n_classes` is given.
 """

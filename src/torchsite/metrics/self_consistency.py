@@ -5,9 +5,9 @@
     calibrated = (raw - floor) / (1 - floor),    0 where the floor is 1
     centred    = raw with Pearson's correlation over the pixels of m_β instead of the cosine
 
-Raw is the paper's score. Alone it says little: two independent non-negative random maps score 0.87 and a
+Raw is the paper's score. Alone it means little: two independent non-negative random maps score 0.87 and a
 constant map scores 1. The *mismatched floor* is what the same explainer gets when the two maps belong to
-different pictures, so calibrated is 0 for maps that know nothing of their picture and 1 for perfect ones.
+different pictures, so calibrated is 0 for maps that are independent of their picture and 1 for perfect ones.
 
 What is held fixed: the class is the caller's, by custom the one predicted on x, and it does not change when
 the prediction on T x does; x′ keeps its own class, which may be that of x. Maps are enlarged first and then

@@ -1,4 +1,4 @@
-"""One step's pictures and how they are shown: a function of seed and step, whoever works on which part.
+"""One step's pictures and their views: a function of seed and step, however the work is divided.
 
 Everything random is drawn for the whole global batch. A process of several, and a part of a batch whose
 gradients are accumulated, take their rows of it; together they see what one process would see at once.
@@ -70,7 +70,7 @@ class Draws:
         return max(self.step, self.clock * self.n_steps)
 
     def rng(self, name: str) -> Rng:
-        """The stream of this name at this step, from its beginning each time it is asked for."""
+        """The stream of this name at this step, from its beginning at each call."""
         return make_rng(self.seed, name, self.step, 0)
 
 
@@ -101,7 +101,7 @@ class Batch:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many of these pictures, the first ones, stand in each view."""
+        """How many of these pictures, the first ones, each view has."""
         return tuple(one.view.n_shown(len(self)) for one in self.shown)
 
     @property

@@ -1,8 +1,8 @@
 """The whole objective of a model as one module: a batch in, its losses out.
 
 SITE minimises its classification loss and the weighted terms. The black box minimises its classification loss
-in the same views, whatever the terms: it has no evidence that they could speak of. Pictures of which blocks
-are hidden are an augmentation to it; what is hidden to ask for silence there, it sees whole.
+in the same views, whatever the terms: it has no evidence to compare. Pictures with hidden blocks
+are an augmentation for it; rectangles that are hidden for the equivariance term are shown to it.
 """
 
 import abc
@@ -39,8 +39,8 @@ class Outcome(NamedTuple):
 class Objective(nn.Module, abc.ABC):
     """What is minimised, and in which views of the pictures; its state is the model's and the memories'.
 
-    `data` are the training pictures; `views` are seen whatever the terms compare. Fails if label smoothing is
-    asked for where several labels may be true.
+    `data` are the training pictures; `views` are seen whatever the terms compare. Fails with label smoothing
+    where several labels may be true.
     """
 
     class_weights: Tensor | None

@@ -2,9 +2,9 @@
 
     L_same = τ² · mean KL( softmax(a / τ)  ‖  softmax(logits / τ) )           on pictures as they are
 
-a are the other classifier's logits, one row for each training picture, asked once before training and kept in
-a file: no second network runs beside the first. Probabilities of wrong classes say which mistakes the other
-would make, so that the twin of a network agrees with it where both are wrong too (Hinton et al. 2015).
+a are the other classifier's logits, one row for each training picture, computed once before training and kept
+in a file: no second network runs beside the first. The probabilities of wrong classes carry its likely
+mistakes, so that the twin of a network agrees with it where both are wrong too (Hinton et al. 2015).
 """
 
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ stand in recipes at once:
         def loss(self, step, memory):
             return Found(step.view("grey").run.logits.square().mean())
 
-What it may look at is in `Step`: the batch, its views, the model and its pass over all of them. Random
+Its input is in `Step`: the batch, its views, the model and its pass over all of them. Random
 numbers come from `step.draws.rng(name)` (or, for views, from the `draws` that they are given): a function of
 the seed, the name and the step. What a term must remember from step to step is a `Memory`, which is
 checkpointed.
@@ -75,7 +75,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What a term may look at: the pictures, the model, and its pass over all views."""
+    """The input of a term: the pictures, the model, and its pass over all views."""
 
     batch: Batch
     model: SITE
@@ -102,7 +102,7 @@ class Step:
         return tuple(one for one in self.seen if one.view.judged)
 
     def view(self, name: str) -> Seen:
-        """The view of this name, which a term has asked for."""
+        """The view of this name, one of the term's `views`."""
         return next(one for one in self.seen if one.view.name == name)
 
 
@@ -141,17 +141,17 @@ class Term(Tagged, abc.ABC):
         return ()
 
     def n_asked(self, batch: int) -> int:
-        """How many pictures the model is asked about beside the views of a batch, without gradients."""
+        """The number of forward passes beside the views of a batch, without gradients."""
         del batch
         return 0
 
     def memory(self, model: SITE, data: Dataset) -> Memory | None:
-        """What is remembered from step to step; nothing, unless a term says otherwise."""
+        """What is kept from step to step; nothing by default."""
         del model, data
         return None
 
     def check(self, model: SITE) -> None:
-        """Raise a `ConfigError` if the model has not got what the term looks at."""
+        """Raise a `ConfigError` if the model lacks what the term needs."""
         del model
 
     def counts(self, draws: Draws) -> bool:
@@ -167,7 +167,7 @@ def rows_of(run: Forward, rows: slice) -> Forward:
 
 
 def own_and_all(losses: Float[Tensor, "batch classes"], labels: Labels) -> Scalar:
-    """One half for the picture's own class, whose map is looked at, one for the mean of all classes."""
+    """One half for the picture's own class, whose map is shown, one for the mean of all classes."""
     rows = torch.arange(len(losses), device=losses.device)
     return (losses.mean() + losses[rows, labels].mean()) / 2
 

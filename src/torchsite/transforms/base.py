@@ -1,4 +1,4 @@
-"""What a transform is: an immutable value that says, for each point of the result, where to look.
+"""Transforms: immutable values that map each point of the result to a point of the source.
 
 A transform T moves pictures: (T x)(p) = x(T⁻¹ p). It is stored as its *lookup*, the map p ↦ T⁻¹ p, because
 that is what resampling needs; composing transforms composes lookups, so a chain is resampled only once.
@@ -71,7 +71,7 @@ class Transform(abc.ABC):
     def cropped_from(
         self, larger: Maps, size: Size, *, fill: FillLike = BLACK, rng: Rng | None = None
     ) -> Maps:
-        """Move the centre crop of larger pictures, with what stands around it instead of corners."""
+        """Move the centre crop of larger pictures, with its surroundings instead of corners."""
         self._check(larger)
         ratios = [part / whole for part, whole in zip(size, larger.shape[-2:], strict=True)]
         if larger.ndim != 4 or max(ratios) > 1:

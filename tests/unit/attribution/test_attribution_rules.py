@@ -294,7 +294,7 @@ def test_what_happens_before_the_explained_layer_does_not_matter():
 
 def test_contrast_needs_a_weighted_layer_at_the_top():
     images, classes = batch(0)
-    with pytest.raises(NotApplicableError, match="negates the weights"):
+    with pytest.raises(NotApplicableError, match="weights"):
         METHODS["contrastive_excitation_backprop"](Head(lambda x: (x * x).mean((2, 3))), layer="relu")(
             images, classes
         )

@@ -100,7 +100,7 @@ def test_balanced_classes_weigh_the_same_and_a_picture_one_on_average(counts):
 
 
 def test_too_few_pictures_are_refused():
-    with pytest.raises(ConfigError, match="at least 4 pictures"):
+    with pytest.raises(ConfigError):
         Survey(3, 2, 2, 100)
 
 

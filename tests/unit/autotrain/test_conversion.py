@@ -112,15 +112,15 @@ def test_a_twin_of_a_network_keeps_its_answers(net, tmp_path):
 
 
 def test_a_network_of_other_classes_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="answers 5 values"):
+    with pytest.raises(ConfigError, match="5"):
         convert(network(n_classes=5), discs(16), discs(8), folder=tmp_path)
 
 
 def test_files_of_networks_are_not_read(tmp_path):
     """Reading TorchScript runs the code in it, so there is no way in for files."""
-    with pytest.raises(ConfigError, match="Module, got PosixPath"):
+    with pytest.raises(ConfigError, match="PosixPath"):
         convert(tmp_path / "net.pt", discs(16), discs(8), folder=tmp_path)
     assert not hasattr(SITE, "from_program")
-    with pytest.raises(ConfigError, match="no feature extractor"):
+    with pytest.raises(ConfigError, match="feature extractor"):
         SITE("program", "spatial", 2, image_shape=SHAPE)
     assert ts.convert is convert

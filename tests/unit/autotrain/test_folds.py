@@ -29,7 +29,7 @@ def test_folds_are_even_in_every_class(labels, k, seed):
 
 
 def test_too_many_folds_are_refused():
-    with pytest.raises(ConfigError, match="2 to 4"):
+    with pytest.raises(ConfigError, match="folds"):
         fold_numbers([0, 1] * 4, 5, 0)
 
 

