@@ -62,7 +62,6 @@ def test_each_label_is_learnt_and_has_a_map_of_its_own(tmp_path):
     assert found["mean"]["auroc"] > 0.9
     explanation = model.explain(corners(4, seed=3))
     assert torch.equal(explanation.probabilities, explanation.logits.sigmoid())
-    assert torch.equal(explanation.present, explanation.logits > 0)
     again = SITE.from_pretrained(tmp_path / "model")
     assert again.config.multi_label
 

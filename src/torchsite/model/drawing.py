@@ -18,13 +18,12 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from torch import Tensor
 
-from torchsite.shapes import Images, Prototypes
-
 if TYPE_CHECKING:
     from torchsite.model.explanation import ClassChoice, Explanation
 
 Raster = np.ndarray[Any, np.dtype[np.float32]]
 COLOURS = "RdBu_r"
+PROTOTYPES = "above: prototypes\nbelow: evidence"
 NEAREST = "above: training\npictures that the\nprototypes fit best"
 GAP = 0.12  # between columns of tiles, as a share of a tile
 CAPTION = 0.28  # above each tile
@@ -67,12 +66,6 @@ def show_heatmap(axes: Axes, heatmap: Tensor, title: str = "", limit: float | No
     axes.set_title(title, fontsize=7, pad=2)
 
 
-def prototype_pictures(prototypes: Prototypes) -> Tensor:
-    """Prototypes as pictures: pixels as they are for one or three channels, else their mean over depth."""
-    depth = prototypes.shape[-3]
-    return prototypes if depth in (1, 3) else prototypes.mean(-3, keepdim=True).add(1).div(2)
-
-
 def overlay(image: np.ndarray, heatmap: np.ndarray, strength: float = 0.75) -> np.ndarray:
     """A picture with a signed map over it, both height × width: red is for the class, blue against it.
 
@@ -86,33 +79,45 @@ def overlay(image: np.ndarray, heatmap: np.ndarray, strength: float = 0.75) -> n
 
 
 def draw_explanation(
-    explanation: "Explanation", index: int = 0, n_classes: int = 5, first: "ClassChoice | None" = None
+    explanation: "Explanation",
+    index: int | Sequence[int] = 0,
+    n_classes: int = 5,
+    first: "ClassChoice | None" = None,
+    panel: float = 1.15,
 ) -> Figure:
-    """One picture and its strongest classes: prototype above, evidence below, its sum as the title.
+    """Pictures and their strongest classes: prototype above, evidence below, its sum as the title.
 
     `first` is a class that is shown before the others, however weak. Prototypes of learned features are shown
     by the training pictures that they fit best; without a gallery there is the evidence alone.
     """
-    order = explanation.logits[index].argsort(descending=True).tolist()
-    if first is not None:
-        chosen = int(explanation.class_index(first)[index])
-        order = [chosen, *(label for label in order if label != chosen)]
-    order = order[:n_classes]
-    heatmaps = explanation.heatmaps()[index]
+    chosen = [index] if isinstance(index, int) else index
+    n_shown = min(n_classes, len(explanation.classes))
+    n_rows = 2 if explanation.pixels_are_features or explanation.gallery is not None else 1
+    figure, grid = new_figure(n_rows * len(chosen), n_shown + 1, panel)
+    for number, i in enumerate(chosen):
+        order = explanation.logits[i].argsort(descending=True).tolist()
+        if first is not None:
+            label = int(explanation.class_index(first)[i])
+            order = [label, *(other for other in order if other != label)]
+        _draw_classes(grid[n_rows * number : n_rows * (number + 1)], explanation, i, order[:n_shown])
+    return figure
+
+
+def _draw_classes(grid: list[list[Axes]], explanation: "Explanation", i: int, order: list[int]) -> None:
+    """One picture, then these classes."""
+    pictures, names = explanation.prototype_pictures(i), explanation.classes
+    heatmaps = explanation.heatmaps()[i]
     limit = float(heatmaps[order].abs().max())
-    pictures, names = explanation.prototype_pictures(index), explanation.classes
-    figure, grid = new_figure(1 if pictures is None else 2, len(order) + 1, 1.15)
-    show_picture(grid[0][0], explanation.images[index], f"seen as {names[int(explanation.predicted[index])]}")
-    title = "prototype" if explanation.pixels_are_features else "fits best:"
+    show_picture(grid[0][0], explanation.images[i], f"seen as {names[int(explanation.predicted[i])]}")
     for column, label in enumerate(order, start=1):
-        total = f"Σ = {float(explanation.logits[index, label]):.2f}"
+        total = f"Σ = {float(explanation.logits[i, label]):.2f}"
         if pictures is not None:
-            show_picture(grid[0][column], pictures[label], f"{title} {names[label]}")
+            show_picture(grid[0][column], pictures[label], names[label])
         words = total if pictures is not None else f"{names[label]}: {total}"
         show_heatmap(grid[-1][column], heatmaps[label], words, limit)
-    if pictures is not None and not explanation.pixels_are_features:
-        grid[1][0].text(0.5, 0.5, NEAREST, ha="center", va="center", fontsize=6)
-    return figure
+    if pictures is not None:
+        text = PROTOTYPES if explanation.pixels_are_features else NEAREST
+        grid[1][0].text(0.5, 0.5, text, ha="center", va="center", fontsize=6)
 
 
 def draw_why(explanation: "Explanation", a: "ClassChoice", b: "ClassChoice", index: int = 0) -> Figure:
@@ -127,35 +132,6 @@ def draw_why(explanation: "Explanation", a: "ClassChoice", b: "ClassChoice", ind
     for axes, label in zip(grid[0][1:3], (first, second), strict=True):
         show_heatmap(axes, maps[label], f"{names[label]}: Σ = {float(maps[label].sum()):.2f}", limit)
     show_heatmap(grid[0][3], why, f"{names[first]}, not {names[second]}: Σ = {float(why.sum()):.2f}", limit)
-    return figure
-
-
-def draw_sheet(
-    images: Images, explanation: "Explanation", title: str = "", n_classes: int | None = None
-) -> Figure:
-    """The paper's Figure 2: each picture, then per class its prototype (above) and its evidence (below).
-
-    With `n_classes`, the strongest classes of each picture, in the order of their logits. Learned features
-    show the training pictures that the prototypes fit best, or the evidence alone.
-    """
-    names = explanation.classes
-    n_shown = len(names) if n_classes is None else min(n_classes, len(names))
-    ordered = n_shown < len(names)
-    n_rows = 2 if explanation.pixels_are_features or explanation.gallery is not None else 1
-    figure, grid = new_figure(n_rows * len(images), n_shown + 1, 0.72, title)
-    heatmaps = explanation.heatmaps()
-    for i in range(len(images)):
-        above, below = grid[n_rows * i], grid[n_rows * (i + 1) - 1]
-        pictures = explanation.prototype_pictures(i)
-        show_picture(above[0], images[i], names[int(explanation.predicted[i])])
-        limit = float(heatmaps[i].abs().max())
-        order = explanation.logits[i].argsort(descending=True).tolist() if ordered else range(n_shown)
-        for column, label in zip(range(1, n_shown + 1), order, strict=False):
-            name, total = names[label] if i == 0 or ordered else "", f"{explanation.logits[i, label]:.1f}"
-            if pictures is not None:
-                show_picture(above[column], pictures[label], name)
-            words = total if pictures is not None else f"{name} {total}".strip()
-            show_heatmap(below[column], heatmaps[i, label], words, limit)
     return figure
 
 

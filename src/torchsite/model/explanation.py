@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from torchsite.errors import ShapeError, did_you_mean
@@ -84,13 +84,6 @@ class Explanation(EvidenceSums):
     def contributions(self) -> Contributions:
         """What each feature adds to each logit: w_i ⊙ z, scaled."""
         return self.prototypes * self.features.unsqueeze(1) * self.product_scale
-
-    @property
-    def present(self) -> Bool[Tensor, "batch classes"]:
-        """The predicted classes of each picture: those more likely than not, or the most likely one."""
-        if self.multi_label:
-            return self.logits > 0
-        return torch.nn.functional.one_hot(self.predicted, self.logits.shape[1]).bool()
 
     def heatmaps(
         self, size: Size | None = None, classes: ClassChoice | None = None

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from torchsite.evaluation.illustrate import N_SAMPLES, Illustrations, LabelMaps
-from torchsite.model.drawing import draw_sheet, new_figure, show_heatmap, show_picture
+from torchsite.model.drawing import draw_explanation, new_figure, show_heatmap, show_picture
 from torchsite.report.charts import classes, words
 from torchsite.results import Result
 
@@ -71,7 +71,7 @@ def draw_turning(shown: Illustrations) -> Figure:
 def draw_classes(shown: Illustrations) -> Figure:
     """The paper's sheet: a few pictures with the prototype (above) and the evidence (below) of each class."""
     assert shown.classes is not None
-    return draw_sheet(shown.classes.images, shown.classes, n_classes=MOST_CLASSES)
+    return draw_explanation(shown.classes, range(len(shown.classes)), MOST_CLASSES, panel=0.72)
 
 
 def draw_mistakes(shown: Illustrations, result: Result, pose: str = "untransformed") -> Figure:

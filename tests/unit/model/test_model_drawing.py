@@ -9,7 +9,7 @@ from matplotlib import rc_context
 from PIL import Image
 
 from torchsite.model import SITE
-from torchsite.model.drawing import data_uri, draw_sheet, new_figure, png, prototype_pictures, show_heatmap
+from torchsite.model.drawing import data_uri, draw_explanation, new_figure, png, show_heatmap
 from torchsite.model.gallery import Gallery, as_keys
 
 OPTIONS = {"widths": (2, 2), "code": 4, "trunk": (2, 2)}
@@ -39,10 +39,8 @@ def test_an_explanation_is_drawn_with_a_panel_for_each_class(explained):
     assert titles[0] == f"seen as {explanation.classes[int(explanation.predicted[1])]}"
     names = [explanation.classes[label] for label in strongest]
     total = f"Σ = {float(explanation.logits[1, strongest[0]]):.2f}"
-    if explanation.pixels_are_features:
-        assert titles[1:3] == [f"prototype {name}" for name in names]
-    elif explanation.gallery is not None:
-        assert titles[1:3] == [f"fits best: {name}" for name in names]
+    if explanation.pixels_are_features or explanation.gallery is not None:
+        assert titles[1:3] == names
     else:  # nothing can be shown of the prototypes, and nothing is made up
         assert titles[1] == f"{names[0]}: {total}"
         assert len(titles) == 3
@@ -50,13 +48,14 @@ def test_an_explanation_is_drawn_with_a_panel_for_each_class(explained):
 
 
 def test_a_sheet_has_prototypes_above_and_evidence_below(explained):
-    images, explanation = explained
-    figure = draw_sheet(images, explanation)
+    _, explanation = explained
+    figure = draw_explanation(explanation, range(2))
     drawn = [axes.get_images()[0].get_array() for axes in figure.axes if axes.get_images()]
     pictured = explanation.prototype_pictures(0) is not None
     assert len(drawn) == 2 * (1 + 3 + 3 * pictured)
     first = 4 if pictured else 1
-    np.testing.assert_allclose(np.asarray(drawn[first]), explanation.heatmaps()[0, 0].numpy(), rtol=1e-6)
+    best = explanation.heatmaps()[0, int(explanation.predicted[0])]
+    np.testing.assert_allclose(np.asarray(drawn[first]), best.numpy(), rtol=1e-6)
 
 
 def test_a_notebook_gets_pictures_that_need_no_network(explained):
@@ -73,13 +72,6 @@ def test_a_heatmap_is_drawn_on_a_scale_symmetric_about_zero():
     with Image.open(io.BytesIO(png(figure))) as picture:
         assert picture.format == "PNG"
     assert data_uri(figure).startswith("data:image/png")
-
-
-def test_prototypes_of_learned_features_become_grey_pictures_in_the_unit_interval():
-    prototypes = torch.rand(1, 2, 5, 4, 4) * 2 - 1
-    pictures = prototype_pictures(prototypes)
-    assert pictures.shape == (1, 2, 1, 4, 4)
-    assert 0 <= float(pictures.min()) <= float(pictures.max()) <= 1
 
 
 def test_names_are_no_formulas():
