@@ -34,13 +34,15 @@ def test_a_model_gets_a_gallery_and_stays_what_it_was(tmp_path, photos):
     )
     model.save_pretrained(folder)
     weights = (folder / "model.safetensors").read_bytes()
-    said = json.loads(run("gallery", folder, photos, "--per-class", 2, "--json"))
-    assert (said["exemplars"], said["drawn"]) == (4, "photographs")
+    said = json.loads(run("gallery", folder, photos, "--json"))
+    n, drawn = said["exemplars"], said["drawn"]
+    assert drawn == "photographs"
     assert said["bytes"] == (folder / GALLERY_FILE).stat().st_size
     assert (folder / "model.safetensors").read_bytes() == weights
     gallery = SITE.from_pretrained(folder).gallery
     light = gallery.pictures.float().mean((1, 2, 3)) > 127
-    assert light.tolist() == [False, False, True, True]
+    assert len(gallery) == n > 0
+    assert light.tolist() == [False] * (n // 2) + [True] * (n // 2)
 
 
 def test_pixels_need_no_gallery(tmp_path, photos):
