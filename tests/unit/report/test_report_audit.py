@@ -45,9 +45,9 @@ def test_pieces_of_the_tag_are_the_tag(audits):
         assert (piece[1] == 0).all()
 
 
-def test_a_report_has_the_sentences_and_strongest_groups_of_an_audit(audits, case, shown, figures, tmp_path):
+def test_a_report_has_the_sentences_and_strongest_groups_of_an_audit(audits, case, shown, tmp_path):
     pages = [
-        write_report(case[2], shown, tmp_path / f"{i}.html", figures=figures, audit=audit).read_text()
+        write_report(case[2], shown, tmp_path / f"{i}.html", audit=audit).read_text()
         for i, audit in enumerate((None, audits[0]))
     ]
     assert pages[1].count("<svg") == pages[0].count("<svg") + 1
