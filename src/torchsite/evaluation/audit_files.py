@@ -5,6 +5,7 @@ Pictures are PNG in base64, the group in each a bit for every pixel, row by row:
 
 import base64
 import io
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,9 @@ N_GROUPS, N_PICTURES = 12, 6  # whose pictures are kept
 
 def to_file(audit: Audit, model: str) -> Result:
     """The result of an audit as its file keeps it; `model` is what opens the model again."""
-    shown = {group["number"] for group in strongest_first(audit.groups)[:N_GROUPS]}
+    numbers = (group["number"] for group in strongest_first(audit.groups))
+    somewhere = (number for number in numbers if audit.parts[number].masks.any())
+    shown = set(itertools.islice(somewhere, N_GROUPS))
     groups = [
         group | {"shown_in": _pictures(audit, group["number"])} if group["number"] in shown else group
         for group in audit.groups
