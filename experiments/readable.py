@@ -2,9 +2,10 @@
 
     L_read = E over i and the readers r of CE( r(A w_i), i )
 
-for classes i drawn at random in every view. A moves, blurs, dims and noises; r are small networks that were
-trained first and are frozen (`readers.py`). Features must be pictures, F1 = identity: then the gradient goes
-into the generator alone. The model itself cannot be the reader: it learns to write what only it can read.
+for classes i drawn at random in every view. A may carry back upright or into a new pose, moves, blurs, dims
+and noises; r are small networks that were trained first and are frozen (`readers.py`). Features must be
+pictures, F1 = identity: then the gradient goes into the generator alone. The model itself cannot be the
+reader: it learns to write what only it can read.
 """
 
 from dataclasses import dataclass
@@ -19,22 +20,24 @@ from torchsite.configs import check_bounds
 from torchsite.data import Dataset
 from torchsite.errors import ConfigError, did_you_mean
 from torchsite.model import SITE
-from torchsite.objective.term import Found, Memory, Step, Term
+from torchsite.objective.term import Found, Memory, Seen, Step, Term
 from torchsite.randomness import Rng
-from torchsite.transforms import TransformFamily
+from torchsite.transforms import Transform, TransformFamily
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadablePrototypes(Term, name="readable_prototypes"):
     """`n_read` prototypes of each judged view are read, the weight growing over the share `ramp`.
 
-    The `readers` learn for `reader_epochs` of the data, from `reader_seed`.
+    With `turned` two thirds of them are first carried back upright, or into new poses: what can be read in
+    one pose alone is no picture. The `readers` learn for `reader_epochs` of the data, from `reader_seed`.
     """
 
     weight: float = 0.1
     ramp: float = 0.3
     n_read: int = 1
-    readers: tuple[str, ...] = tuple(READERS)
+    turned: bool = False
+    readers: tuple[str, ...] = ("strided", "pooled", "patched")
     reader_epochs: float = 2.0
     reader_seed: int = 0
     blur: float = 1.0
@@ -75,14 +78,26 @@ class ReadablePrototypes(Term, name="readable_prototypes"):
         assert isinstance(memory, Readers)
         rng, disturb = step.draws.rng("readable prototypes"), memory.disturbance
         pictures, classes = [], []
-        for prototypes in (seen.run.prototypes for seen in step.judged):
+        for seen in step.judged:
+            prototypes = seen.run.prototypes
             for chosen in draw_classes(step, prototypes.shape[1], self.n_read, rng):
-                rows = torch.arange(len(chosen), device=chosen.device)
-                pictures.append(disturb(prototypes[rows, chosen], rng, step.batch.share))
+                rows, motion = torch.arange(len(chosen), device=chosen.device), self.motion(step, seen, rng)
+                pictures.append(disturb(prototypes[rows, chosen], rng, step.batch.share, motion))
                 classes.append(chosen)
         logits, meant = memory(torch.cat(pictures), rng), torch.cat(classes)
         share = (logits.detach().argmax(1) == meant).float().mean()
         return Found(self.strength(step) * F.cross_entropy(logits, meant), {"prototypes read": share})
+
+    def motion(self, step: Step, seen: Seen, rng: Rng) -> Transform | None:
+        """How the prototypes of a view are moved first: not at all, back upright, or into new poses."""
+        way = int(torch.randint(3, (1,), generator=rng))
+        if not self.turned or way == 0:
+            return None
+        back = seen.pose.inverse()
+        if way == 1:
+            return back
+        poses = (step.model.config.family or TransformFamily()).sample(step.draws.n, rng=rng)
+        return poses[step.batch.share.rows(step.draws.n)].to(back.device) @ back
 
     def strength(self, step: Step) -> float:
         """How far the weight has grown: 1 from the share `ramp` of the training on."""

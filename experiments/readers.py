@@ -19,7 +19,7 @@ from torchsite.objective.batch import Share
 from torchsite.objective.term import Memory
 from torchsite.randomness import Rng, make_rng
 from torchsite.shapes import Images, Labels, Logits
-from torchsite.transforms import TransformFamily
+from torchsite.transforms import Transform, TransformFamily
 
 BATCH = 128
 WHOLE = Share()
@@ -34,13 +34,16 @@ class Disturbance(NamedTuple):
     dimming: float = 0.5
     noise: float = 0.15
 
-    def __call__(self, images: Images, rng: Rng, share: Share = WHOLE) -> Images:
-        """The pictures as a reader sees them; each of a global batch is disturbed in its own way."""
+    def __call__(
+        self, images: Images, rng: Rng, share: Share = WHOLE, motion: Transform | None = None
+    ) -> Images:
+        """The pictures as a reader sees them, after a motion; each of a global batch in its own way."""
         n = len(images) * share.of
         nudges, strengths = self.nudges.sample(n, rng=rng), torch.rand(n, 3, 1, 1, generator=rng)
         grain = torch.randn(n, *images.shape[1:], generator=rng)[share.rows(n)].to(images)
         blur, dim, noise = strengths[share.rows(n)].to(images).split(1, dim=1)
-        moved = nudges[share.rows(n)].to(images.device)(images)
+        nudge: Transform = nudges[share.rows(n)].to(images.device)
+        moved = (nudge if motion is None else nudge @ motion)(images)
         softened = moved + blur * (blurred(moved, self.blur).to(moved) - moved)
         return softened * (1 - self.dimming * dim) + self.noise * noise * grain
 
@@ -97,10 +100,44 @@ def patched(channels: int, n_classes: int) -> nn.Sequential:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(4 * width, n_classes))
 
 
+def dilated(channels: int, n_classes: int) -> nn.Sequential:
+    """Few channels at half the resolution, convolutions with holes, and means over nine places."""
+    layers: list[nn.Module] = [nn.AvgPool2d(2), conv_block(channels, 32)]
+    for holes in (2, 3, 1):
+        conv = nn.Conv2d(32, 32, 3, padding=holes, dilation=holes, bias=False)
+        layers += [conv, nn.BatchNorm2d(32), nn.ReLU()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(3), nn.Flatten(), nn.Linear(32 * 9, n_classes))
+
+
+def dense(channels: int, n_classes: int) -> nn.Sequential:
+    """No convolution: two hidden layers on the picture at half its resolution."""
+    layers: list[nn.Module] = [nn.AdaptiveAvgPool2d(14), nn.Flatten()]
+    for inputs, outputs in ((196 * channels, 512), (512, 256)):
+        layers += [nn.Linear(inputs, outputs, bias=False), nn.BatchNorm1d(outputs), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(256, n_classes))
+
+
+def wide(channels: int, n_classes: int) -> nn.Sequential:
+    """Two wide kernels and smooth activations, without norms."""
+    return nn.Sequential(
+        nn.Conv2d(channels, 40, 9, stride=2, padding=4),
+        nn.SiLU(),
+        nn.Conv2d(40, 64, 5, stride=2, padding=2),
+        nn.SiLU(),
+        nn.Conv2d(64, 64, 3, stride=2, padding=1),
+        nn.AdaptiveAvgPool2d(4),
+        nn.Flatten(),
+        nn.Linear(64 * 16, n_classes),
+    )
+
+
 READERS: Mapping[str, Callable[[int, int], nn.Sequential]] = {
     "strided": strided,
     "pooled": pooled,
     "patched": patched,
+    "dilated": dilated,
+    "dense": dense,
+    "wide": wide,
 }
 
 

@@ -2,12 +2,16 @@
 
     L_eq = 1 - cos(m ⊙ T₂T₁⁻¹ I(T₁ x), m ⊙ I(T₂ x))                              (equation trans_eq)
 
+I are maps, or the prototypes themselves: where features are pixels, maps are mostly the picture and follow it
+whatever the prototypes do.
+
 One half is the mean over all classes, one the picture's own class. Its own map is the one that is looked at
 and measured, and the hardest to keep; as one of many in a mean it would hardly count.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -19,7 +23,7 @@ from torchsite.configs import check_bounds
 from torchsite.distributed import mean_with_gradients, n_ranks
 from torchsite.errors import ConfigError
 from torchsite.model import SITE
-from torchsite.objective.term import Found, MapKind, Memory, Seen, Step, Term, own_and_all, shares_shown
+from torchsite.objective.term import Found, Memory, Seen, Step, Term, own_and_all, shares_shown
 from torchsite.objective.views import POSED, UPRIGHT, HiddenView, View
 from torchsite.shapes import Heatmaps, Maps, Scalar
 from torchsite.transforms import Transform
@@ -29,11 +33,12 @@ MapLosses = Float[Tensor, "batch *channels"]
 
 @dataclass(frozen=True, kw_only=True)
 class EquivarianceTerm(Term, name="equivariance"):
-    """The maps of two views of each picture must agree.
+    """The maps, or the prototypes, of two views of each picture must agree.
 
     `form` says how agreement counts: the plain cosine; without the mean of each map (`centred`); or above the
     likeness of maps of different pictures (`calibrated`), so that one template for all gains nothing. `maps`
-    are those of each class alone, or relative to all classes, as a `zero_sum` model shows them. Much of a
+    are those of each class alone, or relative to all classes, as a `zero_sum` model shows them, or else
+    `prototypes` of each class, whose floor is that of other pictures' prototypes of the same class. Much of a
     relative map is positive wherever the picture speaks for its class, and so they are alike: to ask for a
     low floor would ask them not to be true, and `calibrated` is refused.
 
@@ -42,7 +47,7 @@ class EquivarianceTerm(Term, name="equivariance"):
     """
 
     form: Literal["cosine", "centred", "calibrated"] = "cosine"
-    maps: MapKind = "plain"
+    maps: Literal["plain", "relative", "prototypes"] = "plain"
     unseen: Literal["ignored", "silent"] = "ignored"
     hidden: float = 0.0
 
@@ -73,17 +78,23 @@ class EquivarianceTerm(Term, name="equivariance"):
         """Between the two views; the floor is that of all pictures of the step."""
         del memory
         before, after = step.view("upright"), step.view("posed")
-        first, second = (seen.evidence(self.maps) for seen in (before, after))
+        first, second = (self._compared(seen) for seen in (before, after))
         motion, labels = after.pose @ before.pose.inverse(), step.batch.labels
         losses = equivariance_losses(
             first, second, motion, centred=self.form == "centred", shown=self._shown(after, first)
         )
-        loss = own_and_all(losses, labels)
+        loss = own_and_all(losses if losses.ndim == 2 else losses.mean(2), labels)
         if self.form != "calibrated":
             return Found(loss)
+        alike = partial(mismatched_similarity, n_parts=n_ranks(), mean_of_parts=mean_with_gradients)
         own = first[torch.arange(len(first)), labels]
-        floor = mismatched_similarity(own, n_parts=n_ranks(), mean_of_parts=mean_with_gradients)
+        floors = [alike(one) for one in (first.unbind(1) if self.maps == "prototypes" else [own])]
+        floor = torch.stack(floors).mean()
         return Found(calibrated(mean_with_gradients(loss), floor), {"floor": floor})
+
+    def _compared(self, seen: Seen) -> Maps:
+        """What must agree of a view."""
+        return seen.run.prototypes if self.maps == "prototypes" else seen.evidence(self.maps)
 
     def _shown(self, seen: Seen, like: Maps) -> Heatmaps | None:
         """The share of each cell that is seen, if what is unseen counts."""

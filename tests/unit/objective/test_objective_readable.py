@@ -12,6 +12,7 @@ from experiments.readable import ReadablePrototypes
 from experiments.readers import READERS, Disturbance, blurred, lesson, train_reader
 from torchsite.errors import ConfigError
 from torchsite.objective import Share
+from torchsite.objective.term import Step
 from torchsite.objective.transformation import best_of, transformation_loss
 from torchsite.randomness import make_rng
 from torchsite.training.batches import make_batch
@@ -129,6 +130,28 @@ def test_the_loss_is_the_cross_entropy_of_what_is_read():
     torch.testing.assert_close(found["readable_prototypes"], F.cross_entropy(logits, classes))
     expected = (logits.argmax(1) == classes).float().mean()
     torch.testing.assert_close(found["prototypes read"], expected, check_dtype=False)
+
+
+def test_prototypes_are_read_as_they_are_carried_back_and_in_new_poses():
+    objective, batch_at = make_both(terms=[READ | {"turned": True}])
+    batch, term = batch_at(), objective.terms[0]
+    step = Step(batch, objective.model, objective.model.run(batch.pictures()))
+    upright, posed = step.judged
+    still = torch.eye(3).expand(8, 3, 3)
+    found = [term.motion(step, posed, make_rng(seed)) for seed in range(12)]
+    matrices = [None if one is None else (one @ posed.pose).affine_part().float() for one in found]
+    back = [one for one in matrices if one is not None and torch.allclose(one, still, atol=1e-5)]
+    anew = [one for one in matrices if one is not None and not torch.allclose(one, still, atol=1e-5)]
+    assert len(back) + len(anew) < 12
+    assert min(len(back), len(anew)) > 0
+    assert all(not torch.allclose(one, anew[0]) for one in anew[1:])
+    assert replace(term, turned=False).motion(step, upright, make_rng(0)) is None
+
+
+def test_a_motion_comes_before_the_disturbance():
+    images, turn = DATA.images[:4] / 255, AffineTransform.rotation(torch.full((4,), 90.0))
+    turned = Disturbance()(torch.rot90(images, 1, (-2, -1)), make_rng(1))
+    torch.testing.assert_close(Disturbance()(images, make_rng(1), motion=turn), turned)
 
 
 def test_the_weight_grows_over_its_ramp():

@@ -10,6 +10,7 @@ from torchsite.errors import ConfigError
 from torchsite.model import SITE
 from torchsite.objective import Found, Share, Term, TransformationTerm, View
 from torchsite.objective.equivariance import EquivarianceTerm, equivariance_losses
+from torchsite.objective.term import own_and_all
 from torchsite.objective.transformation import transformation_loss
 from torchsite.randomness import make_rng
 from torchsite.training.batches import make_batch
@@ -75,6 +76,24 @@ def test_the_calibrated_term_is_the_cosine_over_what_is_above_the_floor():
         losses[form] = objective(batch_at()).losses
     plain, floor = losses["cosine"]["equivariance"], losses["calibrated"]["floor"]
     torch.testing.assert_close(losses["calibrated"]["equivariance"], plain / (1 - floor))
+
+
+def test_prototypes_must_agree_above_those_of_other_pictures_of_the_same_class():
+    objective, batch_at = make_both(terms=[equivariance(maps="prototypes", form="calibrated")])
+    objective.model.generator.heads.weight.data.mul_(1000)  # untrained prototypes are all alike
+    batch = batch_at()
+    found = objective(batch).losses
+    with torch.no_grad():
+        first, second = objective.model.run(batch.pictures()).prototypes[:, :, 0].split(len(batch))
+    mask = batch.poses[1].mask((28, 28))[:, None]
+    losses = 1 - torch.cosine_similarity(*((mask * x).flatten(2) for x in (batch.poses[1](first), second)), 2)
+    unit = torch.nn.functional.normalize(first.flatten(2), dim=2).transpose(0, 1)
+    n = len(batch)
+    floor = ((unit @ unit.mT).sum((1, 2)) - n).mean() / (n * (n - 1))
+    torch.testing.assert_close(found["floor"], floor)
+    assert floor < 0.99
+    expected = own_and_all(losses, batch.labels) / (1 - floor)
+    torch.testing.assert_close(found["equivariance"], expected, rtol=1e-4, atol=0)
 
 
 RELATIVE = [equivariance(form="calibrated", end=0.5), equivariance(maps="relative", start=0.5)]

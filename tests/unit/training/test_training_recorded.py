@@ -58,6 +58,7 @@ LATER = {
     "food10",
     "mnist_drawn",
     "mnist",
+    "mnist_once",
     "fashion_mnist_drawn",
     "fashion_mnist",
 }
