@@ -201,9 +201,7 @@ class SITE(ImageClassifier):
             return found.scaled(self.product_scale)
         raw = self.generator(features).to(features.dtype)
         prototypes = self.bound_prototypes(raw)
-        products = prototypes * features.unsqueeze(1)
-        summed = products.sum(2) if products.shape[2] > 1 else products.squeeze(2)  # spares a copy
-        evidence = summed * self.product_scale
+        evidence = (prototypes * features.unsqueeze(1)).sum(2) * self.product_scale
         return Forward(features, raw, prototypes, evidence)
 
     def forward(self, images: ImagesLike) -> Logits:
