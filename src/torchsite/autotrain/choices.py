@@ -96,10 +96,8 @@ TERMS_OF_PHOTOGRAPHS = (
     TaughtByHiding(weight=0.5, start=0.3),
 )
 # With many classes they wait: as long as these are not told apart, maps that say nothing serve them best.
-TERMS_OF_MANY_CLASSES = (
-    EquivarianceTerm(weight=3.0, maps="relative", start=0.15),
-    AdditiveEvidence(place=0.2, sizes="shapley", beta=0.2, start=0.15),
-    TaughtByHiding(weight=0.5, start=0.4),
+TERMS_OF_MANY_CLASSES = tuple(
+    replace(term, start=start) for term, start in zip(TERMS_OF_PHOTOGRAPHS, (0.15, 0.15, 0.4), strict=True)
 )
 # Features that are learnt with the prototypes need something for these to resemble.
 TERMS_FROM_NOTHING: tuple[Term, ...] = (
@@ -107,6 +105,11 @@ TERMS_FROM_NOTHING: tuple[Term, ...] = (
     EquivarianceTerm(maps="relative"),
     AdditiveEvidence(place=0.2, sizes="shapley", beta=0.2),
 )
+TERMS: Mapping[str, tuple[Term, ...]] = {  # by generator
+    "spatial": TERMS_FROM_NOTHING,
+    "shared_patterns": TERMS_OF_MANY_CLASSES,
+    "two_scales": TERMS_OF_PHOTOGRAPHS,
+}
 OF_MAPS = EquivarianceTerm | AdditiveEvidence | TaughtByHiding
 CORNERS = Decision(
     "corners",
@@ -126,13 +129,13 @@ def choose_settings(
     size = choose_size(survey, FROM_SCRATCH if anew else USUAL, minutes)
     batch, targets = choose_batch(survey, extractor.value), choose_targets(survey)
     variant = choose_variant(survey, size.value, minutes, deeper)
-    generator, many = choose_generator(survey, anew), survey.n_classes > MANY_CLASSES
+    generator = choose_generator(survey, anew)
     training = TrainingConfig(
         learning_rate=3e-3 if anew else 2e-3,
         schedule="one_cycle" if anew else "cosine",
         warm_up=0.2 if anew else 0.1,
         label_smoothing=0.0 if anew else 0.05,
-        terms=TERMS_FROM_NOTHING if anew else TERMS_OF_MANY_CLASSES if many else TERMS_OF_PHOTOGRAPHS,
+        terms=TERMS[generator.value],
         collapse_patience=MOST_FROM_SCRATCH,
         n_validation=min(500, survey.n_test),
     )

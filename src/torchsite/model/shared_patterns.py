@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from torchsite.model.spatial_generator import SpatialTrunk
 from torchsite.model.two_scale_generator import TwoScaleGenerator
-from torchsite.model.two_scales import NEARLY, SHRINKING, atanh, spread, wide
+from torchsite.model.two_scales import NEARLY, atanh, spread, wide
 from torchsite.shapes import Features, Maps, Prototypes, Size
 
 
@@ -33,14 +33,14 @@ class SharedPatterns(TwoScaleGenerator):
 
     def drawn(self, features: Features) -> Prototypes:
         """Raw prototypes of the features of the whole, on a grid of half as many rows and columns."""
-        _, patterns = self.read(features)
-        return atanh(torch.einsum("kdj,njrc->nkdrc", self.shares, patterns)).to(features.dtype)
+        mixed = torch.einsum("kdj,njrc->nkdrc", self.shares, self.patterns(features))
+        return atanh(mixed).to(features.dtype)
 
     def of_whole(self, features: Features, bound: nn.Module) -> tuple[Maps, Float[Tensor, ""]]:
         """The evidence of the whole, and the size of the prototypes of the first picture."""
         if not isinstance(bound, nn.Tanh):
             return super().of_whole(features, bound)
-        whole, patterns = self.read(features)
+        whole, patterns = self.pooled(features), self.patterns(features)
         shares = (NEARLY * self.shares).to(features)  # as through atanh and tanh
         with torch.autocast(features.device.type, enabled=False):
             products = (whole[:, :, None] * patterns[:, None]).flatten(1, 2)
@@ -48,10 +48,9 @@ class SharedPatterns(TwoScaleGenerator):
             size = torch.einsum("kdj,jrc->kdrc", shares.detach(), patterns[0].detach()).abs().mean()
         return spread(mixed, features), size
 
-    def read(self, features: Features) -> tuple[Features, Maps]:
-        """The features of the whole, one cell for 2 × 2, and the patterns."""
-        whole = F.avg_pool2d(features[:, self.n_parts :], 2, ceil_mode=True, count_include_pad=False)
-        return whole, torch.tanh(wide(self.drawing(whole / SHRINKING))).to(features.dtype)
+    def patterns(self, features: Features) -> Maps:
+        """What the prototypes of the whole are mixed of."""
+        return torch.tanh(wide(self._drawn(features))).to(features.dtype)
 
     @property
     def shares(self) -> Float[Tensor, "classes depth patterns"]:

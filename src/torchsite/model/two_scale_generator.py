@@ -144,9 +144,12 @@ class TwoScaleGenerator(nn.Module):
             return at_four_cells(features[:, self.n_parts :], drawn), drawn.detach().abs().mean()
 
     def _drawn(self, features: Features) -> Prototypes:
-        """As the spatial generator draws them, before they are shrunk."""
-        whole = F.avg_pool2d(features[:, self.n_parts :], 2, ceil_mode=True, count_include_pad=False)
-        return self.drawing(whole / SHRINKING)
+        """What `drawing` makes of the features of the whole, neither bounded nor shrunk."""
+        return self.drawing(self.pooled(features) / SHRINKING)
+
+    def pooled(self, features: Features) -> Features:
+        """The features of the whole, one cell for 2 × 2 of the parts."""
+        return F.avg_pool2d(features[:, self.n_parts :], 2, ceil_mode=True, count_include_pad=False)
 
 
 def smoothed(evidence: Maps) -> Maps:

@@ -172,7 +172,7 @@ def test_prototypes_are_bounded_mixtures_of_patterns() -> None:
     with torch.no_grad():
         model.generator.mixture.mul_(100)  # far beyond the bound, as training may push it
         run = model.run(pictures())
-        _, patterns = model.generator.read(run.features)
+        patterns = model.generator.patterns(run.features)
         mixed, prototypes = torch.einsum("kdj,njrc->nkdrc", model.generator.shares, patterns), run.prototypes
     assert float(prototypes.abs().max()) <= 1
     whole = prototypes[:, :, model.generator.n_parts :, ::2, ::2]
